@@ -1,0 +1,171 @@
+// Package spec turns events.yaml into a checked model in which every node
+// knows where it stands in the file.
+package spec
+
+import (
+	"time"
+
+	"github.com/outboxgen/outboxgen/internal/diag"
+)
+
+// Model is a whole events.yaml, checked: names are legal and unique, types
+// resolve, references point at what exists.
+type Model struct {
+	File    string // the path as given to Load
+	Service Name   // the CloudEvents source
+
+	Go     GoConfig
+	Outbox OutboxConfig
+	SQL    SQLConfig
+
+	Types     []*Named    // in file order
+	Events    []*Event    // in file order
+	Consumers []*Consumer // in file order
+}
+
+// Name is a string from the file with its place.
+type Name struct {
+	Text string
+	Pos  diag.Pos
+}
+
+// GoConfig says where the Go package goes.
+type GoConfig struct {
+	Package   Name
+	Out       Name            // folder, relative to the config file, slash separated
+	Consumers Name            // folder of the consumers' stubs, likewise. Default "consumers"
+	Types     map[Kind]GoType // wire scalar -> custom Go type
+}
+
+// GoType is a Go type of somebody else's, used for a scalar.
+type GoType struct {
+	ImportPath string // "github.com/shopspring/decimal"
+	Package    string // "decimal": the name it is imported by
+	Ident      string // "Decimal"
+	Pos        diag.Pos
+}
+
+// Ordering is the publishing order promised.
+type Ordering string
+
+// The orderings. OrderingNone is the default for now.
+const (
+	OrderingNone      Ordering = "none"
+	OrderingAggregate Ordering = "aggregate" // known to the grammar, reported as not supported yet
+)
+
+// OutboxConfig is the outbox table's behaviour.
+type OutboxConfig struct {
+	Ordering      Ordering
+	KeepPublished time.Duration // 0: delete at the mark. Default 168h
+	TablePrefix   Name          // prepended to every table of ours; may be empty
+}
+
+// SQLConfig says what sqlc reads and where it is written.
+type SQLConfig struct {
+	Dialect string // "mysql"
+	Schema  []Name // the user's own DDL files or folders, relative to the config file
+	Queries Name   // folder for our queries. Default "queries"
+	Config  Name   // sqlc's config file. Default "sqlc.yaml"
+}
+
+// Kind is the shape of a type.
+type Kind string
+
+// Scalars, then composites.
+const (
+	KindString    Kind = "string"
+	KindBool      Kind = "bool"
+	KindInt32     Kind = "int32"
+	KindInt64     Kind = "int64"
+	KindFloat64   Kind = "float64"
+	KindDecimal   Kind = "decimal"
+	KindUUID      Kind = "uuid"
+	KindTimestamp Kind = "timestamp"
+	KindDate      Kind = "date"
+	KindDuration  Kind = "duration"
+	KindBytes     Kind = "bytes"
+	KindJSON      Kind = "json"
+
+	KindList   Kind = "list"
+	KindMap    Kind = "map"    // string keys
+	KindEnum   Kind = "enum"   // named or inline
+	KindStruct Kind = "struct" // named or inline
+)
+
+// Type is a resolved type.
+type Type struct {
+	Kind  Kind
+	Elem  *Type  // of a list or a map
+	Named *Named // of an enum or a struct: its definition (inline ones get one too)
+	Pos   diag.Pos
+}
+
+// Named is an enum or a struct: declared under types:, or inline in a field,
+// in which case its GoName is made of its owner's and the field's
+// (OrderCancelledReason).
+type Named struct {
+	Name   Name // as written under types:; empty Text when inline
+	GoName string
+	Doc    string // lines, without control characters
+	Enum   []EnumValue
+	Fields []*Field
+	Inline bool
+	Pos    diag.Pos
+}
+
+// EnumValue is one value of an enum.
+type EnumValue struct {
+	Name   Name
+	GoName string // always prefixed by the enum's: CurrencyEUR
+}
+
+// Field is one field of a struct or a payload.
+type Field struct {
+	Name       Name
+	GoName     string
+	Type       *Type
+	Optional   bool
+	Doc        string
+	Deprecated string
+	PII        bool
+}
+
+// Event is one event type with its single schema version.
+type Event struct {
+	Name          Name // wire identity: "order.accepted"
+	GoName        string
+	Doc           string
+	Deprecated    string
+	Aggregate     Aggregate
+	Source        *Source // nil when not given
+	SchemaVersion int     // 1 until versions: is supported
+	Fields        []*Field
+}
+
+// Aggregate names what the event is about.
+type Aggregate struct {
+	Type    Name
+	ID      *Field // string, int32, int64 or uuid; required
+	Version *Field // int32 or int64; required
+}
+
+// Source says where the business fact lives.
+type Source struct {
+	Table       Name
+	Request     []Name // the entry's idempotency key, one column or more
+	EventID     Name
+	AggregateID Name
+	CreatedAt   Name
+	Pos         diag.Pos
+}
+
+// Consumer is one consumer of events.
+type Consumer struct {
+	Name    Name // identity in consumed_event: "notification-planner"
+	GoName  string
+	Package string // Go package of its stub: "notificationplanner"
+	Doc     string
+	Handles []*Event
+	Retain  time.Duration // 0 when not given
+}

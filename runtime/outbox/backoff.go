@@ -1,0 +1,30 @@
+package outbox
+
+import (
+	"context"
+	"math/rand/v2"
+	"time"
+)
+
+// backoff returns first doubled n-1 times, at most limit, less a random part of
+// up to a half, so that what failed together doesn't come back together.
+func backoff(first, limit time.Duration, n int) time.Duration {
+	d := first
+	for i := 1; i < n && d < limit; i++ {
+		d *= 2
+	}
+	d = min(d, limit)
+	return d - rand.N(d/2+1)
+}
+
+// sleep waits for d or until ctx ends, and reports whether it waited d.
+func sleep(ctx context.Context, d time.Duration) bool {
+	timer := time.NewTimer(d)
+	defer timer.Stop()
+	select {
+	case <-ctx.Done():
+		return false
+	case <-timer.C:
+		return true
+	}
+}

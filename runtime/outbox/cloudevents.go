@@ -1,0 +1,93 @@
+package outbox
+
+import (
+	"errors"
+	"fmt"
+	"iter"
+	"strconv"
+	"strings"
+	"time"
+	"unicode/utf8"
+)
+
+// The CloudEvents attributes of an envelope, as they are named on the wire.
+// A broker's binding puts its own prefix before them ("ce-" on NATS and Kafka,
+// "cloudEvents:" on AMQP).
+const (
+	attrSpecVersion      = "specversion"
+	attrID               = "id"
+	attrSource           = "source"
+	attrType             = "type"
+	attrSubject          = "subject"
+	attrTime             = "time"
+	attrContentType      = "datacontenttype"
+	attrAggregateType    = "aggregatetype"
+	attrAggregateVersion = "aggregateversion"
+	attrSchemaVersion    = "schemaversion"
+
+	specVersion = "1.0"
+	jsonType    = "application/json"
+)
+
+// Attributes yields the envelope's CloudEvents attributes in a fixed order,
+// datacontenttype among them, the writer's own headers not.
+func (e Envelope) Attributes() iter.Seq2[string, string] {
+	return func(yield func(string, string) bool) {
+		_ = yield(attrSpecVersion, specVersion) &&
+			yield(attrID, e.ID.String()) &&
+			yield(attrSource, e.Source) &&
+			yield(attrType, e.Type) &&
+			yield(attrSubject, e.AggregateID) &&
+			yield(attrTime, e.Time.UTC().Format(timestampLayout)) &&
+			yield(attrContentType, jsonType) &&
+			yield(attrAggregateType, e.AggregateType) &&
+			yield(attrAggregateVersion, strconv.FormatInt(e.AggregateVersion, 10)) &&
+			yield(attrSchemaVersion, strconv.Itoa(e.SchemaVersion))
+	}
+}
+
+// ErrNotAnEvent is returned for a message that isn't an event of an outbox.
+var ErrNotAnEvent = errors.New("not an event of an outbox")
+
+// EnvelopeFromAttributes reads an envelope back. get returns an attribute's
+// value, empty when the message lacks it. The event id must be a UUID in
+// canonical form, so that no value that a message carries can look like
+// anything else in an error of the database.
+func EnvelopeFromAttributes(get func(name string) string, headers map[string]string, data []byte) (Envelope, error) {
+	if v := get(attrSpecVersion); !strings.HasPrefix(v, "1.") {
+		return Envelope{}, fmt.Errorf("%w: CloudEvents specversion is missing or not 1.x", ErrNotAnEvent)
+	}
+	if v := get(attrContentType); v != "" && v != jsonType && !strings.HasPrefix(v, jsonType+";") {
+		return Envelope{}, fmt.Errorf("%w: datacontenttype is not %s", ErrNotAnEvent, jsonType)
+	}
+	e := Envelope{
+		Source:        get(attrSource),
+		Type:          get(attrType),
+		AggregateID:   get(attrSubject),
+		AggregateType: get(attrAggregateType),
+		Headers:       headers,
+		Data:          data,
+	}
+	var err error
+	if e.ID, err = ParseEventID(get(attrID)); err != nil {
+		return Envelope{}, fmt.Errorf("%w: %w", ErrNotAnEvent, err)
+	}
+	if e.Type == "" || e.Source == "" {
+		return Envelope{}, fmt.Errorf("%w: CloudEvents type or source is missing", ErrNotAnEvent)
+	}
+	if !utf8.ValidString(e.Type) || !utf8.ValidString(e.Source) || !utf8.ValidString(e.AggregateID) {
+		return Envelope{}, fmt.Errorf("%w: an attribute is not UTF-8", ErrNotAnEvent)
+	}
+	if e.AggregateVersion, err = strconv.ParseInt(get(attrAggregateVersion), 10, 64); err != nil {
+		return Envelope{}, fmt.Errorf("%w: aggregateversion is missing or not a number", ErrNotAnEvent)
+	}
+	if e.SchemaVersion, err = strconv.Atoi(get(attrSchemaVersion)); err != nil {
+		return Envelope{}, fmt.Errorf("%w: schemaversion is missing or not a number", ErrNotAnEvent)
+	}
+	if v := get(attrTime); v != "" {
+		if e.Time, err = time.Parse(time.RFC3339Nano, v); err != nil {
+			return Envelope{}, fmt.Errorf("%w: time is not RFC 3339", ErrNotAnEvent)
+		}
+	}
+	return e, nil
+}

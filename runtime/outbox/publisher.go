@@ -1,0 +1,81 @@
+package outbox
+
+import (
+	"context"
+	"errors"
+)
+
+// Publisher hands messages to a broker.
+type Publisher interface {
+	// Publish returns one result a message, in their order: nil once the broker
+	// has confirmed the message at the level configured, otherwise an error
+	// made by [PublishRejected], [PublishFailed], [PublishUnavailable] or
+	// [PublishUnknown]. Any other error
+	// counts as unknown. A publisher returns when ctx ends, with PublishUnknown for
+	// what was handed over and not yet confirmed.
+	Publish(ctx context.Context, messages []Envelope) []error
+}
+
+// FailureKind says whose fault it is that a message wasn't confirmed, and so
+// what the relay does next.
+type FailureKind int
+
+// The kinds of failure.
+const (
+	// FailureUnknown: the broker may have the message. The row stays leased
+	// until the lease runs out and is then published again. No attempt is counted.
+	FailureUnknown FailureKind = iota
+	// FailureUnavailable: the broker can't be reached or takes nothing. No
+	// attempt is counted, the row is given back and the relay pauses.
+	FailureUnavailable
+	// FailureFailed: the broker did not take this message, this time. The
+	// attempt is counted and made again after a backoff.
+	FailureFailed
+	// FailureRejected: the broker will never take this message. It is dead at once.
+	FailureRejected
+)
+
+func (k FailureKind) String() string {
+	switch k {
+	case FailureUnavailable:
+		return "unavailable"
+	case FailureFailed:
+		return "failed"
+	case FailureRejected:
+		return "rejected"
+	default:
+		return "unknown"
+	}
+}
+
+// PublishError is a failure to publish with its kind.
+type PublishError struct {
+	Kind FailureKind
+	Err  error
+}
+
+func (e *PublishError) Error() string { return "publish " + e.Kind.String() + ": " + e.Err.Error() }
+
+func (e *PublishError) Unwrap() error { return e.Err }
+
+// PublishRejected marks err as the broker's final no to this message.
+func PublishRejected(err error) error { return &PublishError{Kind: FailureRejected, Err: err} }
+
+// PublishFailed marks err as a failure of this message that may pass.
+func PublishFailed(err error) error { return &PublishError{Kind: FailureFailed, Err: err} }
+
+// PublishUnavailable marks err as the broker's trouble, not the message's. Use it only
+// when the message certainly was not taken.
+func PublishUnavailable(err error) error { return &PublishError{Kind: FailureUnavailable, Err: err} }
+
+// PublishUnknown marks err as leaving open whether the broker has the message.
+func PublishUnknown(err error) error { return &PublishError{Kind: FailureUnknown, Err: err} }
+
+// FailureKindOf returns the kind that err carries; FailureUnknown when it carries none.
+func FailureKindOf(err error) FailureKind {
+	var p *PublishError
+	if errors.As(err, &p) {
+		return p.Kind
+	}
+	return FailureUnknown
+}

@@ -1,0 +1,82 @@
+package outbox
+
+import (
+	"database/sql"
+	"time"
+)
+
+// EventState is everything the outbox knows of one event.
+type EventState struct {
+	EventID          string
+	Type             string
+	AggregateType    string
+	AggregateID      string
+	AggregateVersion int64
+	State            string // PENDING, PUBLISHING, PUBLISHED or DEAD
+	Attempts         int    // failed attempts so far
+
+	// LeaseOwner is the run of a relay that holds the event, or marked it; empty
+	// when none does. LeaseHost and LeasePID say where it runs, if known.
+	LeaseOwner string
+	LeaseHost  string
+	LeasePID   int64
+	LeaseUntil time.Time // zero without a lease
+
+	LastErrorKind string // of the last failed attempt; empty without one
+	LastError     string
+
+	CreatedAt   time.Time
+	AvailableAt time.Time // when it is, or was last, due
+	PublishedAt time.Time // zero unless published
+}
+
+// EventStateRow is a row of the view outbox_event_state. Times are microseconds
+// since 1970 in UTC, 0 for none, so that no time zone of a session or a driver
+// comes between.
+type EventStateRow struct {
+	EventID       string
+	EventType     string
+	AggregateType string
+	AggregateID   string
+	EventVersion  int64
+	State         string
+	LeaseOwner    string
+	LeaseHost     sql.NullString
+	LeasePid      sql.NullInt64
+	LeaseUntilUs  int64
+	Attempts      uint32
+	LastErrorKind sql.NullString
+	LastError     sql.NullString
+	CreatedUs     int64
+	AvailableUs   int64
+	PublishedUs   int64
+}
+
+// NewEventState is called by generated code.
+func NewEventState(r EventStateRow) EventState {
+	return EventState{
+		EventID:          r.EventID,
+		Type:             r.EventType,
+		AggregateType:    r.AggregateType,
+		AggregateID:      r.AggregateID,
+		AggregateVersion: r.EventVersion,
+		State:            r.State,
+		Attempts:         int(r.Attempts),
+		LeaseOwner:       r.LeaseOwner,
+		LeaseHost:        r.LeaseHost.String,
+		LeasePID:         r.LeasePid.Int64,
+		LeaseUntil:       fromMicros(r.LeaseUntilUs),
+		LastErrorKind:    r.LastErrorKind.String,
+		LastError:        r.LastError.String,
+		CreatedAt:        fromMicros(r.CreatedUs),
+		AvailableAt:      fromMicros(r.AvailableUs),
+		PublishedAt:      fromMicros(r.PublishedUs),
+	}
+}
+
+func fromMicros(us int64) time.Time {
+	if us == 0 {
+		return time.Time{}
+	}
+	return time.UnixMicro(us).UTC()
+}

@@ -1,0 +1,111 @@
+package outbox
+
+import (
+	"context"
+	"time"
+
+	"github.com/google/uuid"
+)
+
+// Store is the outbox table as the relay sees it. Generated code makes one
+// (NewStore). Every method may be called from any goroutine.
+type Store interface {
+	// Claim leases due events to c.Owner and returns them, none when nothing is
+	// due. When it returns an error nothing was leased, or what was leased will
+	// be due again when its lease ends.
+	Claim(ctx context.Context, c ClaimRequest) (*Batch, error)
+
+	// Settle records what became of the batch's events, in one transaction, each
+	// only if its lease is still the batch's. It may be called again with the
+	// same arguments after an error.
+	Settle(ctx context.Context, b *Batch, outcomes []EventOutcome) (Settlement, error)
+
+	// Renew extends the leases of the batch's unsettled events by c's length
+	// from now, and returns how many were still the batch's.
+	Renew(ctx context.Context, b *Batch, lease time.Duration) (int, error)
+
+	// Release tells that the owner has stopped: what it still leases and has not
+	// settled is left to the leases' end, for its outcome is unknown.
+	Release(ctx context.Context, owner Owner) error
+
+	// Backlog counts what waits.
+	Backlog(ctx context.Context) (Backlog, error)
+}
+
+// Owner is who holds a lease: one run of one relay.
+type Owner struct {
+	ID   uuid.UUID // new for every Run
+	Host string    // for people
+	PID  int       // for people
+}
+
+// ClaimRequest asks for a batch.
+type ClaimRequest struct {
+	Owner    Owner
+	Limit    int           // at most so many events
+	MaxBytes int           // about so many bytes of payload; one event is always allowed
+	Lease    time.Duration // from the database's now
+}
+
+// Batch is a set of events under one lease.
+type Batch struct {
+	Owner  Owner
+	Token  int64   // with the owner, names this lease among all
+	Events []Event // in the order in which they are due
+}
+
+// Event is a claimed row.
+type Event struct {
+	Key      string // the row's id as it is stored
+	Envelope Envelope
+	Attempts int // failed attempts so far
+
+	// Invalid says why the row can't be published at all, such as an id that is
+	// not a UUID in a row written by hand; nil for every row of a generated writer.
+	// The relay buries it, so that it doesn't hold up the others.
+	Invalid error
+}
+
+// OutcomeKind is what became of a claimed event.
+type OutcomeKind int
+
+// The outcomes.
+const (
+	// OutcomeUnknown: leave it leased; it is due again when the lease ends.
+	OutcomeUnknown OutcomeKind = iota
+	// OutcomePublished: the broker confirmed it.
+	OutcomePublished
+	// OutcomeReleased: it was not handed to the broker, or certainly not taken; it is due now.
+	OutcomeReleased
+	// OutcomeRetry: the attempt failed; it is due after Backoff.
+	OutcomeRetry
+	// OutcomeDead: it will not be tried again.
+	OutcomeDead
+)
+
+// EventOutcome is the outcome of one event of a batch.
+type EventOutcome struct {
+	Key     string // the event's
+	Kind    OutcomeKind
+	Backoff time.Duration // of OutcomeRetry
+	Failure FailureKind   // of OutcomeRetry and OutcomeDead
+	Reason  string        // of OutcomeRetry and OutcomeDead; never holds payload
+}
+
+// Settlement tells what Settle changed.
+type Settlement struct {
+	Published int
+	Released  int
+	Retried   int
+	Dead      int
+
+	// Lost holds the keys of the events whose lease was no longer the batch's: nothing of
+	// them was changed.
+	Lost []string
+}
+
+// Backlog is what waits in the outbox.
+type Backlog struct {
+	Waiting   int           // rows neither published nor dead, leased ones among them
+	OldestDue time.Duration // how long the longest waiting one has been due; 0 when none is
+}
