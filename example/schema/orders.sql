@@ -26,6 +26,12 @@ CREATE TABLE order_line (
   CONSTRAINT fk_order_line_order FOREIGN KEY (order_id) REFERENCES orders (id)
 ) ENGINE=InnoDB DEFAULT CHARSET=utf8mb4;
 
+CREATE TABLE stock (
+  sku       VARCHAR(64) NOT NULL,
+  available INT NOT NULL,
+  PRIMARY KEY (sku)
+) ENGINE=InnoDB DEFAULT CHARSET=utf8mb4;
+
 -- The notification planner's: which tenants want which notifications, and what
 -- is to be sent. A job's sender uses the event id as its idempotency key.
 CREATE TABLE notification_channel (

@@ -3,6 +3,7 @@
 package spec
 
 import (
+	"fmt"
 	"time"
 
 	"github.com/outboxgen/outboxgen/internal/diag"
@@ -99,6 +100,18 @@ type Type struct {
 	Elem  *Type  // of a list or a map
 	Named *Named // of an enum or a struct: its definition (inline ones get one too)
 	Pos   diag.Pos
+}
+
+// String is the type as it is written in the file.
+func (t *Type) String() string {
+	switch {
+	case t.Elem != nil:
+		return fmt.Sprintf("%s<%s>", t.Kind, t.Elem)
+	case t.Named != nil && !t.Named.Inline:
+		return t.Named.Name.Text
+	default:
+		return string(t.Kind)
+	}
 }
 
 // Named is an enum or a struct: declared under types:, or inline in a field,

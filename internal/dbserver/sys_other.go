@@ -1,0 +1,17 @@
+//go:build !unix
+
+package dbserver
+
+import (
+	"errors"
+	"os"
+)
+
+// Nothing here runs servers elsewhere yet; a DSN of one's own works.
+var errUnsupported = errors.New("throwaway servers need Linux or another Unix")
+
+func tryLock(*os.File) (bool, error) { return false, errUnsupported }
+
+func ownedByUs(os.FileInfo) bool { return true }
+
+func terminate(p *os.Process) error { return p.Kill() }

@@ -1,0 +1,141 @@
+// Package dbtest gives a test a fresh schema on a running MySQL and MariaDB
+// server. The servers come from `make test` (see internal/dbserver) or are
+// your own: see dbserver.Flavor.EnvVar.
+package dbtest
+
+import (
+	"context"
+	"crypto/rand"
+	"database/sql"
+	"encoding/hex"
+	"errors"
+	"os"
+	"testing"
+	"time"
+
+	"github.com/go-sql-driver/mysql"
+
+	"github.com/outboxgen/outboxgen/internal/dbserver"
+)
+
+// Database is a schema of a test's own, empty at first, with utf8mb4 as its
+// character set, and dropped when the test ends.
+type Database struct {
+	Flavor dbserver.Flavor
+	Name   string // of the schema
+	DSN    string // of go-sql-driver/mysql, with Name as its database
+	Addr   string // host:port of the server, to put a proxy in front of it
+}
+
+// Each runs fn as a subtest a flavor, "mysql" and "mariadb", each with a
+// fresh schema. fn may call t.Parallel.
+func Each(t *testing.T, fn func(t *testing.T, db Database)) {
+	t.Helper()
+	for _, f := range dbserver.Flavors() {
+		t.Run(string(f), func(t *testing.T) { fn(t, New(t, f)) })
+	}
+}
+
+// New makes a fresh schema on the flavor's shared server.
+func New(t testing.TB, f dbserver.Flavor) Database {
+	t.Helper()
+	dsn := os.Getenv(f.EnvVar())
+	if dsn == "" {
+		t.Fatalf("this test needs a %v server: run `make test`, which starts one,"+
+			" or set %s to a DSN such as user:password@tcp(127.0.0.1:3306)/", f, f.EnvVar())
+	}
+	return On(t, f, dsn)
+}
+
+// On makes a fresh schema on the server that dsn names: one that the test
+// started itself, to kill it for example. The user must be allowed to create
+// and drop databases.
+func On(t testing.TB, f dbserver.Flavor, dsn string) Database {
+	t.Helper()
+	cfg, err := mysql.ParseDSN(dsn)
+	if err != nil {
+		t.Fatalf("the %v server's DSN is not one of go-sql-driver/mysql", f)
+	}
+	random := make([]byte, 6)
+	_, _ = rand.Read(random) // never fails
+	name := "outboxgen_test_" + hex.EncodeToString(random)
+
+	cfg.DBName = ""
+	admin := cfg.Clone()
+	if err := run(admin, "CREATE DATABASE "+name+" CHARACTER SET utf8mb4"); err != nil {
+		t.Fatalf("create a schema on %v: %v", f, err)
+	}
+	t.Cleanup(func() { drop(t, admin, name) })
+	cfg.DBName = name
+	return Database{Flavor: f, Name: name, DSN: cfg.FormatDSN(), Addr: cfg.Addr}
+}
+
+// drop fails the test only for what the test did wrong: a server that it
+// killed is its own business.
+func drop(t testing.TB, admin *mysql.Config, name string) {
+	// Without the bound a forgotten transaction makes DROP wait for a day
+	// (MariaDB) or a year (MySQL).
+	err := run(admin, "SET SESSION lock_wait_timeout = 10", "DROP DATABASE "+name)
+	var lockWait *mysql.MySQLError
+	switch {
+	case err == nil:
+	case errors.As(err, &lockWait) && lockWait.Number == 1205:
+		t.Errorf("drop the schema %s: the test left a transaction open: %v", name, err)
+	default:
+		t.Logf("drop the schema %s: %v", name, err)
+	}
+}
+
+func run(cfg *mysql.Config, stmts ...string) error {
+	connector, err := mysql.NewConnector(cfg)
+	if err != nil {
+		return err
+	}
+	db := sql.OpenDB(connector)
+	defer db.Close()
+	ctx, cancel := context.WithTimeout(context.Background(), 30*time.Second)
+	defer cancel()
+	conn, err := db.Conn(ctx)
+	if err != nil {
+		return err
+	}
+	defer conn.Close()
+	for _, stmt := range stmts {
+		if _, err := conn.ExecContext(ctx, stmt); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// Config is the DSN as a new configuration, to change before it is used.
+func (d Database) Config() *mysql.Config {
+	cfg, err := mysql.ParseDSN(d.DSN)
+	if err != nil {
+		panic("dbtest: its own DSN does not parse") // FormatDSN made it
+	}
+	return cfg
+}
+
+// Open returns a pool on the schema, closed when the test ends.
+func (d Database) Open(t testing.TB) *sql.DB {
+	t.Helper()
+	db, err := sql.Open("mysql", d.DSN)
+	if err != nil {
+		t.Fatalf("open %s: %v", d.Name, err)
+	}
+	t.Cleanup(func() {
+		if err := db.Close(); err != nil {
+			t.Errorf("close %s: %v", d.Name, err)
+		}
+	})
+	return db
+}
+
+// Exec runs statements in order, each on its own, on a connection of its own.
+func (d Database) Exec(t testing.TB, stmts ...string) {
+	t.Helper()
+	if err := run(d.Config(), stmts...); err != nil {
+		t.Fatalf("exec on %v: %v", d.Flavor, err)
+	}
+}

@@ -1,0 +1,111 @@
+package spec
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/outboxgen/outboxgen/internal/diag"
+)
+
+// dump writes a model so that a person can compare it with its file: a line a
+// thing, positions behind an @.
+func dump(m *Model) string {
+	d := dumper{}
+	d.line("service %s", d.name(m.Service))
+	d.line("go package %s, out %s", d.name(m.Go.Package), d.name(m.Go.Out))
+	kinds := make([]string, 0, len(m.Go.Types))
+	for k := range m.Go.Types {
+		kinds = append(kinds, string(k))
+	}
+	slices.Sort(kinds)
+	for _, k := range kinds {
+		t := m.Go.Types[Kind(k)]
+		d.line("  %s is %s %q .%s %s", k, t.Package, t.ImportPath, t.Ident, at(t.Pos))
+	}
+	d.line("outbox ordering %s, keep published %s, prefix %s", m.Outbox.Ordering, m.Outbox.KeepPublished, d.name(m.Outbox.TablePrefix))
+	d.line("sql %s, queries %s, config %s", m.SQL.Dialect, d.name(m.SQL.Queries), d.name(m.SQL.Config))
+	for _, s := range m.SQL.Schema {
+		d.line("  schema %s", d.name(s))
+	}
+	for _, t := range m.Types {
+		d.named("type "+d.name(t.Name), t, 0)
+	}
+	for _, e := range m.Events {
+		d.event(e)
+	}
+	for _, c := range m.Consumers {
+		d.line("consumer %s = %s, package %s, retain %s", d.name(c.Name), c.GoName, c.Package, c.Retain)
+		d.prose(1, "doc", c.Doc)
+		for _, e := range c.Handles {
+			d.line("  handles %s", e.Name.Text)
+		}
+	}
+	return d.b.String()
+}
+
+type dumper struct{ b strings.Builder }
+
+func at(p diag.Pos) string { return fmt.Sprintf("@%d:%d", p.Line, p.Col) }
+
+func (d *dumper) line(format string, args ...any) { fmt.Fprintf(&d.b, format+"\n", args...) }
+
+func (d *dumper) name(n Name) string {
+	if !n.Pos.IsValid() {
+		return fmt.Sprintf("%q", n.Text)
+	}
+	return fmt.Sprintf("%q%s", n.Text, at(n.Pos))
+}
+
+func (d *dumper) prose(depth int, what, text string) {
+	if text == "" {
+		return
+	}
+	for l := range strings.SplitSeq(text, "\n") {
+		d.line("%s%s | %s", strings.Repeat("  ", depth), what, l)
+	}
+}
+
+func (d *dumper) event(e *Event) {
+	d.line("event %s = %s, schema version %d", d.name(e.Name), e.GoName, e.SchemaVersion)
+	d.prose(1, "doc", e.Doc)
+	d.prose(1, "deprecated", e.Deprecated)
+	a := e.Aggregate
+	d.line("  aggregate %s, id %s, version %s", d.name(a.Type), a.ID.Name.Text, a.Version.Name.Text)
+	if s := e.Source; s != nil {
+		d.line("  source %s table %s, event_id %s, aggregate_id %s, created_at %s", at(s.Pos), d.name(s.Table), d.name(s.EventID), d.name(s.AggregateID), d.name(s.CreatedAt))
+		for _, r := range s.Request {
+			d.line("    request %s", d.name(r))
+		}
+	}
+	d.fields(e.Fields, 1)
+}
+
+func (d *dumper) named(title string, n *Named, depth int) {
+	pad := strings.Repeat("  ", depth)
+	d.line("%s%s = %s %s", pad, title, n.GoName, at(n.Pos))
+	d.prose(depth+1, "doc", n.Doc)
+	for _, v := range n.Enum {
+		d.line("%s  value %s = %s", pad, d.name(v.Name), v.GoName)
+	}
+	d.fields(n.Fields, depth+1)
+}
+
+func (d *dumper) fields(fields []*Field, depth int) {
+	pad := strings.Repeat("  ", depth)
+	for _, f := range fields {
+		flags := ""
+		if f.Optional {
+			flags += " optional"
+		}
+		if f.PII {
+			flags += " pii"
+		}
+		d.line("%sfield %s = %s: %s%s%s", pad, d.name(f.Name), f.GoName, f.Type, at(f.Type.Pos), flags)
+		d.prose(depth+1, "doc", f.Doc)
+		d.prose(depth+1, "deprecated", f.Deprecated)
+		if n := f.Type.Named; n != nil && n.Inline {
+			d.named("inline "+string(f.Type.Kind), n, depth+1)
+		}
+	}
+}

@@ -1,0 +1,175 @@
+package spec
+
+import (
+	"fmt"
+	"slices"
+
+	"github.com/outboxgen/outboxgen/internal/diag"
+)
+
+func (c *checker) readEvents(top object) {
+	n := c.required(top, "events")
+	if n == nil || !c.isMapping(top.vals["events"].key, n, "events") {
+		return
+	}
+	if len(n.entries) == 0 {
+		c.problem(top.vals["events"].key, "empty-value", "events is empty", "declare at least one event")
+	}
+	for _, e := range n.entries {
+		ev := &Event{Name: Name{e.key.text, e.key.pos}, SchemaVersion: 1}
+		c.events[e.key.text] = ev
+		c.model.Events = append(c.model.Events, ev)
+		c.readEvent(e, ev)
+	}
+}
+
+func (c *checker) readEvent(e entry, ev *Event) {
+	what := "the event " + quote(e.key.text)
+	if c.checkName(e.key, e.key.text, eventName) {
+		ev.GoName = goName(e.key.text)
+	}
+	o, ok := c.object(e.key, e.val, what, "doc", "deprecated", "aggregate", "source", "fields", "go_name", "versions", "upcast", "reserved")
+	if !ok {
+		return
+	}
+	ev.Doc = c.prose(o)
+	ev.Deprecated = c.deprecated(o)
+	ev.GoName = c.goNameOf(o, ev.GoName)
+	if ev.GoName != "" {
+		c.claimNames(e.key, "event "+quote(e.key.text),
+			ev.GoName, "Write"+ev.GoName, "Reconcile"+ev.GoName, "EventType"+ev.GoName)
+	}
+	later := c.notYet(o)
+	if o.has("fields") {
+		ev.Fields = c.fields(o.vals["fields"], what, ev.GoName)
+	} else if !later {
+		c.problem(e.key, "missing-key", what+` lacks the key "fields"`, "")
+	}
+	if o.has("aggregate") {
+		c.aggregate(o.vals["aggregate"], ev, what, later)
+	} else {
+		c.problem(e.key, "missing-key", what+` lacks the key "aggregate"`, "write aggregate: { type: order, id: order_id, version: order_version }")
+	}
+	if o.has("source") {
+		c.eventSource(o.vals["source"], ev, what)
+	}
+}
+
+// notYet reports the parts of the grammar that are still to come.
+func (c *checker) notYet(o object) bool {
+	later := false
+	for _, key := range []string{"versions", "upcast", "reserved"} {
+		if o.has(key) {
+			c.problem(o.vals[key].key, "not-supported-yet", key+" is not supported yet", "use fields: for the event's only schema version")
+			later = later || key == "versions"
+		}
+	}
+	return later
+}
+
+// aggregate reads what the event is about. unknownFields is true when the
+// fields could not be read at all: then nothing is said about their names.
+func (c *checker) aggregate(e entry, ev *Event, what string, unknownFields bool) {
+	o, ok := c.object(e.key, e.val, "aggregate of "+what, "type", "id", "version")
+	if !ok {
+		return
+	}
+	if n := c.required(o, "type"); n != nil {
+		ev.Aggregate.Type, _ = c.name(n, aggregateTyp)
+	}
+	id, version := c.required(o, "id"), c.required(o, "version")
+	if unknownFields || ev.Fields == nil {
+		return
+	}
+	if id != nil {
+		ev.Aggregate.ID = c.aggregateField(id, ev, "id", KindString, KindInt32, KindInt64, KindUUID)
+	}
+	if version != nil {
+		ev.Aggregate.Version = c.aggregateField(version, ev, "version", KindInt32, KindInt64)
+	}
+	if f := ev.Aggregate.ID; f != nil && f == ev.Aggregate.Version {
+		c.problem(version, "aggregate-field", "the aggregate's id and version are the same field", "name a field that counts the aggregate's changes")
+	}
+}
+
+func (c *checker) aggregateField(n *node, ev *Event, role string, kinds ...Kind) *Field {
+	text, ok := c.scalar(n, "the aggregate's "+role)
+	if !ok {
+		return nil
+	}
+	var names []string
+	for _, f := range ev.Fields {
+		if f.Name.Text == text {
+			c.checkAggregateField(n, f, role, kinds)
+			return f
+		}
+		names = append(names, f.Name.Text)
+	}
+	c.problem(n, "unknown-field", fmt.Sprintf("the aggregate's %s names the field %s, which the event does not have", role, quote(text)),
+		c.didYouMean(text, names))
+	return nil
+}
+
+func (c *checker) checkAggregateField(n *node, f *Field, role string, kinds []Kind) {
+	declared := diag.Related{Pos: f.Name.Pos, Message: "the field is declared here"}
+	what := fmt.Sprintf("the aggregate's %s %s", role, quote(f.Name.Text))
+	if f.Optional {
+		c.problem(n, "aggregate-field", what+" is an optional field", "make the field required", declared)
+	}
+	if f.PII {
+		c.problem(n, "aggregate-field", what+" is marked pii, but the "+role+" stands in rows, logs and message headers", "name a field that identifies nobody", declared)
+	}
+	if f.Type != nil && !slices.Contains(kinds, f.Type.Kind) {
+		c.problem(n, "aggregate-field", fmt.Sprintf("%s has the type %s", what, f.Type), "the type must be "+oneOf(kinds), declared)
+	}
+}
+
+func oneOf(kinds []Kind) string {
+	text := string(kinds[0])
+	for i, k := range kinds[1:] {
+		if i == len(kinds)-2 {
+			text += " or " + string(k)
+		} else {
+			text += ", " + string(k)
+		}
+	}
+	return text
+}
+
+func (c *checker) eventSource(e entry, ev *Event, what string) {
+	o, ok := c.object(e.key, e.val, "source of "+what, "table", "request", "event_id", "aggregate_id", "created_at")
+	if !ok {
+		return
+	}
+	src := &Source{Pos: e.key.pos}
+	ev.Source = src
+	if n := c.required(o, "table"); n != nil {
+		src.Table, _ = c.name(n, tableName)
+	}
+	for _, column := range []struct {
+		key  string
+		into *Name
+	}{{"event_id", &src.EventID}, {"aggregate_id", &src.AggregateID}, {"created_at", &src.CreatedAt}} {
+		if n := c.required(o, column.key); n != nil {
+			*column.into, _ = c.name(n, columnName)
+		}
+	}
+	n := c.required(o, "request")
+	if n == nil {
+		return
+	}
+	first := map[string]diag.Pos{}
+	for _, item := range c.listOrOne(n, "request", "request: [tenant_id, request_id]") {
+		name, ok := c.name(item, columnName)
+		if !ok {
+			continue
+		}
+		if pos, twice := first[name.Text]; twice {
+			c.problem(item, "duplicate-value", fmt.Sprintf("the column %s appears twice", quote(name.Text)), "remove one of them",
+				diag.Related{Pos: pos, Message: "first declared here"})
+			continue
+		}
+		first[name.Text] = item.pos
+		src.Request = append(src.Request, name)
+	}
+}

@@ -1,0 +1,179 @@
+package spec
+
+import (
+	"fmt"
+	"regexp"
+	"strings"
+	"time"
+
+	"github.com/outboxgen/outboxgen/internal/diag"
+)
+
+// longestPrefix leaves room for our longest table, index or constraint name,
+// uq_consumed_event_identity and what may follow, within the 64 characters of
+// a MySQL identifier.
+const longestPrefix = 64 - 32
+
+func defaultOutbox() OutboxConfig {
+	return OutboxConfig{Ordering: OrderingNone, KeepPublished: 168 * time.Hour}
+}
+
+func defaultSQL() SQLConfig {
+	return SQLConfig{Dialect: "mysql", Queries: Name{Text: "queries"}, Config: Name{Text: "sqlc.yaml"}}
+}
+
+func (c *checker) goConfig(top object) {
+	if !top.has("go") {
+		c.required(top, "go")
+		return
+	}
+	e := top.vals["go"]
+	o, ok := c.object(e.key, e.val, "go", "package", "out", "types")
+	if !ok {
+		return
+	}
+	if n := c.required(o, "package"); n != nil {
+		c.model.Go.Package, ok = c.name(n, packageName)
+		if ok && isGoWord(n.text) {
+			c.problem(n, "bad-name", fmt.Sprintf("the Go package name %s means something to Go itself", quote(n.text)),
+				fmt.Sprintf("write %q or another name", n.text+"events"))
+		}
+	}
+	if n := c.required(o, "out"); n != nil {
+		c.model.Go.Out, _ = c.path(n, "go.out")
+	}
+	c.goTypes(o)
+}
+
+func (c *checker) outboxConfig(top object) {
+	e, ok := top.vals["outbox"]
+	if !ok {
+		return
+	}
+	o, ok := c.object(e.key, e.val, "outbox", "ordering", "keep_published", "table_prefix")
+	if !ok {
+		return
+	}
+	if n := c.optional(o, "ordering"); n != nil {
+		c.ordering(n)
+	}
+	if n := c.optional(o, "keep_published"); n != nil {
+		c.model.Outbox.KeepPublished = c.keepPublished(n)
+	}
+	if n := c.optional(o, "table_prefix"); n != nil {
+		c.model.Outbox.TablePrefix, _ = c.name(n, prefixName)
+	}
+}
+
+func (c *checker) keepPublished(n *node) time.Duration {
+	const hint = "write none to delete an event as soon as it is published"
+	switch {
+	case n.kind == kindScalar && n.text == "none":
+		return 0
+	case n.kind == kindScalar && n.plain && isYAML11Bool(n.text), n.kind == kindNull:
+		c.problem(n, "bad-duration", "keep_published must be a duration or none, found "+n.describe(), hint)
+		return 0
+	}
+	return c.duration(n, "keep_published", hint)
+}
+
+func (c *checker) ordering(n *node) {
+	text, ok := c.scalar(n, "ordering")
+	switch {
+	case !ok:
+	case Ordering(text) == OrderingNone:
+	case Ordering(text) == OrderingAggregate:
+		c.problem(n, "not-supported-yet", "ordering by aggregate is not supported yet", `use "none"`)
+	default:
+		c.problem(n, "unknown-value", fmt.Sprintf("unknown ordering %s", quote(text)), `use "none"`)
+	}
+}
+
+func (c *checker) sqlConfig(top object) {
+	e, ok := top.vals["sql"]
+	if !ok {
+		return
+	}
+	o, ok := c.object(e.key, e.val, "sql", "dialect", "schema", "queries", "config")
+	if !ok {
+		return
+	}
+	sql := &c.model.SQL
+	if n := c.optional(o, "dialect"); n != nil {
+		c.dialect(n)
+	}
+	if n := c.optional(o, "queries"); n != nil {
+		sql.Queries, _ = c.path(n, "sql.queries")
+	}
+	if n := c.optional(o, "config"); n != nil {
+		sql.Config, _ = c.path(n, "sql.config")
+	}
+	n := c.optional(o, "schema")
+	if n == nil {
+		return
+	}
+	first := map[string]diag.Pos{}
+	for _, item := range c.listOrOne(n, "sql.schema", "schema: [db/schema.sql]") {
+		name, ok := c.path(item, "sql.schema")
+		if !ok {
+			continue
+		}
+		if pos, twice := first[name.Text]; twice {
+			c.problem(item, "duplicate-value", fmt.Sprintf("the schema %s appears twice", quote(name.Text)), "remove one of them",
+				diag.Related{Pos: pos, Message: "first declared here"})
+			continue
+		}
+		first[name.Text] = item.pos
+		sql.Schema = append(sql.Schema, name)
+	}
+}
+
+func (c *checker) dialect(n *node) {
+	text, ok := c.scalar(n, "dialect")
+	if !ok || text == "mysql" {
+		return
+	}
+	hint := `the only dialect is "mysql"`
+	if strings.EqualFold(text, "mariadb") {
+		hint = `write "mysql": its output runs on MariaDB 10.6 and later too`
+	}
+	c.problem(n, "unknown-value", fmt.Sprintf("unknown dialect %s", quote(text)), hint)
+}
+
+var (
+	durationText = regexp.MustCompile(`^([0-9]+h)?([0-9]+m)?([0-9]+s)?$`)
+	daysText     = regexp.MustCompile(`^([0-9]{1,5}) ?(d|days?|w|weeks?)$`)
+	numberText   = regexp.MustCompile(`^[0-9]{1,9}$`)
+)
+
+// duration reads hours, minutes and seconds. Days are left out as they are in
+// Go: where clocks change, a day is not always 24 hours.
+func (c *checker) duration(n *node, what, zeroHint string) time.Duration {
+	text, ok := c.scalar(n, what)
+	if !ok {
+		return 0
+	}
+	if durationText.MatchString(text) {
+		d, err := time.ParseDuration(text)
+		switch {
+		case err != nil:
+			c.problem(n, "bad-duration", fmt.Sprintf("%s %s is too long", what, quote(text)), "")
+		case d == 0:
+			c.problem(n, "bad-duration", what+" is zero", zeroHint)
+		}
+		return d
+	}
+	hint := `write hours, minutes and seconds, like "168h" or "1h30m"`
+	if m := daysText.FindStringSubmatch(text); m != nil {
+		days := 0
+		fmt.Sscan(m[1], &days)
+		if m[2][0] == 'w' {
+			days *= 7
+		}
+		hint = fmt.Sprintf(`write "%dh": the units are h, m and s`, days*24)
+	} else if numberText.MatchString(text) {
+		hint = fmt.Sprintf(`give it a unit: "%sh", "%sm" or "%ss"`, text, text, text)
+	}
+	c.problem(n, "bad-duration", fmt.Sprintf("%s %s is not a duration", what, quote(text)), hint)
+	return 0
+}
