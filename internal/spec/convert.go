@@ -141,7 +141,7 @@ func (c *checker) isSplitMapType(n, key, val *node) bool {
 	}
 	c.problem(before, "map-key-type",
 		fmt.Sprintf("%s: a map's keys are always strings, and only the values' type is written", quote(before.text+", "+key.text)),
-		"write map<"+strings.TrimSpace(strings.TrimSuffix(key.text, ">"))+">")
+		"write map<"+example(strings.TrimSpace(strings.TrimSuffix(key.text, ">")))+">")
 	before.kind = kindBad
 	return true
 }

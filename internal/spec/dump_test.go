@@ -13,7 +13,7 @@ import (
 func dump(m *Model) string {
 	d := dumper{}
 	d.line("service %s", d.name(m.Service))
-	d.line("go package %s, out %s", d.name(m.Go.Package), d.name(m.Go.Out))
+	d.line("go package %s, out %s, consumers %s", d.name(m.Go.Package), d.name(m.Go.Out), d.name(m.Go.Consumers))
 	kinds := make([]string, 0, len(m.Go.Types))
 	for k := range m.Go.Types {
 		kinds = append(kinds, string(k))

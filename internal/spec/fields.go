@@ -91,7 +91,7 @@ func (c *checker) longField(e entry, f *Field, ownerGoName string) {
 	if o.has("optional") {
 		long := c.boolean(o, "optional")
 		if f.Optional && !long && o.vals["optional"].val.text == "false" {
-			c.problem(o.vals["optional"].val, "contradiction", fmt.Sprintf("%s? is optional by its name", f.Name.Text), "remove the question mark or the key optional")
+			c.problem(o.vals["optional"].val, "contradiction", fmt.Sprintf("%s is optional by its name", quote(f.Name.Text+"?")), "remove the question mark or the key optional")
 		}
 		f.Optional = f.Optional || long
 	}

@@ -147,7 +147,7 @@ func (f *flowScan) closes(b byte) bool {
 	}
 	f.open = f.open[:len(f.open)-1]
 	if m := bracketType.FindSubmatch(f.text[last:]); m != nil {
-		f.report(last, "type-brackets", fmt.Sprintf("%s is not a type", quote(string(m[0]))), "write list<"+string(m[1])+">")
+		f.report(last, "type-brackets", fmt.Sprintf("%s is not a type", quote(string(m[0]))), "write list<"+example(string(m[1]))+">")
 		return true
 	}
 	return false
@@ -172,7 +172,7 @@ func (f *flowScan) questionMark() {
 	word := string(f.text[start:f.off])
 	if strings.HasPrefix(strings.TrimLeft(string(f.text[f.off+1:min(f.off+8, len(f.text))]), " "), ":") {
 		f.report(start, "optional-in-braces", fmt.Sprintf("%s can't stand between braces without quotes", quote(word+"?")),
-			fmt.Sprintf("write %q in quotes, or each field on a line of its own", word+"?"))
+			fmt.Sprintf("write %s in quotes, or each field on a line of its own", quote(word+"?")))
 		return
 	}
 	f.report(start, "optional-on-type", fmt.Sprintf("%s is not a type: the question mark belongs to the field's name", quote(word+"?")),

@@ -62,7 +62,7 @@ func Parse(file string, src []byte) (*Model, diag.List) {
 	s := newSource(file, src)
 	c := &checker{
 		source: s,
-		model:  &Model{File: file, SQL: defaultSQL(), Outbox: defaultOutbox()},
+		model:  &Model{File: file, SQL: defaultSQL(), Outbox: defaultOutbox(), Go: GoConfig{Consumers: Name{Text: "consumers"}}},
 		types:  map[string]*Named{},
 		events: map[string]*Event{},
 	}

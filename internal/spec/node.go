@@ -63,6 +63,15 @@ func quote(s string) string {
 	return fmt.Sprintf("%q", s)
 }
 
+// example shows text of the file inside a hint, as it could be written; what
+// could not be written so becomes T.
+func example(s string) string {
+	if len(s) > 60 || strings.ContainsFunc(s, func(r rune) bool { return r > '~' || r < ' ' }) {
+		return "T"
+	}
+	return s
+}
+
 // object is a mapping whose keys are from a fixed set.
 type object struct {
 	at   *node // where to report what is missing: the key that holds the mapping

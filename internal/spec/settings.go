@@ -28,7 +28,7 @@ func (c *checker) goConfig(top object) {
 		return
 	}
 	e := top.vals["go"]
-	o, ok := c.object(e.key, e.val, "go", "package", "out", "types")
+	o, ok := c.object(e.key, e.val, "go", "package", "out", "consumers", "types")
 	if !ok {
 		return
 	}
@@ -41,6 +41,9 @@ func (c *checker) goConfig(top object) {
 	}
 	if n := c.required(o, "out"); n != nil {
 		c.model.Go.Out, _ = c.path(n, "go.out")
+	}
+	if n := c.optional(o, "consumers"); n != nil {
+		c.model.Go.Consumers, _ = c.path(n, "go.consumers")
 	}
 	c.goTypes(o)
 }
@@ -66,12 +69,13 @@ func (c *checker) outboxConfig(top object) {
 }
 
 func (c *checker) keepPublished(n *node) time.Duration {
-	const hint = "write none to delete an event as soon as it is published"
+	const hint = "write how long a published event is kept, such as 168h"
 	switch {
 	case n.kind == kindScalar && n.text == "none":
+		c.problem(n, "not-supported-yet", "deleting an event as soon as it is published is not supported yet", hint)
 		return 0
 	case n.kind == kindScalar && n.plain && isYAML11Bool(n.text), n.kind == kindNull:
-		c.problem(n, "bad-duration", "keep_published must be a duration or none, found "+n.describe(), hint)
+		c.problem(n, "bad-duration", "keep_published must be a duration, found "+n.describe(), hint)
 		return 0
 	}
 	return c.duration(n, "keep_published", hint)

@@ -182,6 +182,12 @@ func (s *source) explainLine(d *diag.Diagnostic, message string) {
 	text := s.line(d.Pos.Line)
 	column := -1
 	switch message {
+	case "found a tab character that violates indentation", "found a tab character where an indentation space is expected":
+		// The line given is where the value before began.
+		for d.Pos.Line < len(s.lines) && !tabIndent.MatchString(s.line(d.Pos.Line)) {
+			d.Pos.Line++
+		}
+		column = strings.IndexByte(s.line(d.Pos.Line), '\t')
 	case "found character that cannot start any token":
 		if strings.HasPrefix(strings.TrimLeft(text, " "), "\t") {
 			d.Message, d.Hint = "a tab can't indent", "indent with spaces"
@@ -213,6 +219,7 @@ func (s *source) explainLine(d *diag.Diagnostic, message string) {
 }
 
 var (
+	tabIndent   = regexp.MustCompile(`^ *\t`)
 	startsBadly = regexp.MustCompile("(?:^|[:,\\[{-])[ \t]*([@`%])")
 	afterQuote  = regexp.MustCompile(`(?:^|[:-])[ ]+(?:"[^"]*"|'[^']*')[ ]*([^ \t#,\]}:])`)
 	secondColon = regexp.MustCompile(`^[^:"'#]*:[ ]+[^"'#]*?(:)(?:[ ]|$)`)

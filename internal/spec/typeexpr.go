@@ -13,6 +13,9 @@ func scalars() []Kind {
 	}
 }
 
+// longestType is in bytes: five maps around the longest name stay below it.
+const longestType = 100
+
 // typeNesting caps list<list<...>>: deeper is a slip, and a named type reads better.
 const typeNesting = 6
 
@@ -22,17 +25,21 @@ func (c *checker) typeOf(n *node, field string) *Type {
 	if n.kind == kindList {
 		hint := "write list<T>"
 		if len(n.items) == 1 && n.items[0].kind == kindScalar {
-			hint = "write list<" + n.items[0].text + ">"
+			hint = "write list<" + example(n.items[0].text) + ">"
 		}
 		c.problem(n, "type-brackets", "a type can't be a YAML list", hint)
 		return nil
 	}
 	what := "the type"
 	if field != "" {
-		what = "the type of " + field
+		what = "the type of " + quote(field)
 	}
 	text, ok := c.scalar(n, what)
 	if !ok {
+		return nil
+	}
+	if len(text) > longestType {
+		c.problem(n, "bad-type", fmt.Sprintf("%s is longer than any type: %d characters", what, len(text)), "give the inner parts names under types:")
 		return nil
 	}
 	return c.typeText(n, strings.TrimSpace(text), field, typeNesting)
@@ -158,7 +165,7 @@ func foreignShape(text, field string) (message, hint string) {
 			field = "name"
 		}
 		return fmt.Sprintf("%s is not a type: the question mark belongs to the field's name", quote(text)),
-			fmt.Sprintf("write %s?: %s", field, base)
+			fmt.Sprintf("write %s?: %s", example(field), base)
 	case strings.HasPrefix(text, "[]"):
 		return quote(text) + " is not a type", "write list<" + strings.TrimSpace(text[2:]) + ">"
 	case strings.HasSuffix(text, "[]"):

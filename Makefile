@@ -1,0 +1,51 @@
+# `make help` lists the targets.
+.DEFAULT_GOAL := help
+
+# The servers that tests run on: a private MySQL and MariaDB, started for the
+# command that follows and stopped after it.
+WITH_SERVERS = go run ./internal/dbserver/cmd/withservers
+
+# The generator links sqlc; without cgo it builds in half the time.
+OUTBOXGEN = bin/outboxgen
+
+.PHONY: help
+help: ## List the targets
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "%-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+
+.PHONY: demo
+demo: setup ## Show the whole story on a real database and a real broker (DB=mysql or DB=mariadb)
+	go run ./example/demo $(if $(DB),-db $(DB))
+
+.PHONY: test
+test: setup check vet ## Run every test, on a private MySQL and a private MariaDB
+	$(WITH_SERVERS) -- go test -race -timeout 15m ./...
+
+.PHONY: vet
+vet: setup ## Look for mistakes that need no run: gofmt and go vet
+	@unformatted=$$(gofmt -l $$(git ls-files '*.go')); \
+	if [ -n "$$unformatted" ]; then echo "not formatted, run gofmt -w:"; echo "$$unformatted"; exit 1; fi
+	go vet ./...
+
+.PHONY: check
+check: build ## See that the generated files are what events.yaml says
+	$(OUTBOXGEN) check
+
+.PHONY: generate
+generate: build ## Write the generated files anew
+	$(OUTBOXGEN) generate
+
+.PHONY: build
+build: setup ## Build bin/outboxgen
+	CGO_ENABLED=0 go build -trimpath -o $(OUTBOXGEN) ./cmd/outboxgen
+
+.PHONY: bench
+bench: setup ## Measure the relay against a bare loop of its statements, on both databases
+	$(WITH_SERVERS) -- go run ./internal/bench $(BENCH_ARGS)
+
+.PHONY: lint
+lint: setup ## Run golangci-lint (fetched and built at the first run)
+	go run github.com/golangci/golangci-lint/v2/cmd/golangci-lint@v2.15.0 run
+
+.PHONY: setup
+setup:
+	@.ci/setup

@@ -1,0 +1,50 @@
+// Command api takes orders over HTTP.
+package main
+
+import (
+	"context"
+	"errors"
+	"log"
+	"net/http"
+	"os"
+	"os/signal"
+	"syscall"
+	"time"
+
+	"github.com/outboxgen/outboxgen/example/orders"
+	"github.com/outboxgen/outboxgen/runtime/mysqldb"
+)
+
+func main() {
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	defer stop()
+	if err := run(ctx); err != nil {
+		log.Fatal(err)
+	}
+}
+
+func run(ctx context.Context) error {
+	db, err := mysqldb.Open(os.Getenv("ORDERS_DSN"))
+	if err != nil {
+		return err
+	}
+	defer db.Close()
+	db.SetMaxOpenConns(32)
+	db.SetMaxIdleConns(32)
+
+	server := &http.Server{
+		Addr:              os.Getenv("ORDERS_LISTEN"), // such as 127.0.0.1:8080
+		Handler:           orders.NewService(db).Handler(),
+		ReadHeaderTimeout: 5 * time.Second,
+	}
+	go func() {
+		<-ctx.Done()
+		shutdown, cancel := context.WithTimeout(context.Background(), 10*time.Second)
+		defer cancel()
+		_ = server.Shutdown(shutdown)
+	}()
+	if err := server.ListenAndServe(); !errors.Is(err, http.ErrServerClosed) {
+		return err
+	}
+	return nil
+}

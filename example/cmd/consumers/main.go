@@ -1,0 +1,78 @@
+// Command consumers runs the notification planner and the sales report. Run as
+// many of it as you like.
+package main
+
+import (
+	"context"
+	"errors"
+	"log"
+	"log/slog"
+	"os"
+	"os/signal"
+	"sync"
+	"syscall"
+	"time"
+
+	"github.com/nats-io/nats.go"
+	"github.com/nats-io/nats.go/jetstream"
+
+	"github.com/outboxgen/outboxgen/example/consumers/notificationplanner"
+	"github.com/outboxgen/outboxgen/example/consumers/salesreport"
+	"github.com/outboxgen/outboxgen/gen/orderevents"
+	"github.com/outboxgen/outboxgen/runtime/broker/natsjs"
+	"github.com/outboxgen/outboxgen/runtime/mysqldb"
+	"github.com/outboxgen/outboxgen/runtime/outbox"
+)
+
+func main() {
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	defer stop()
+	slog.SetDefault(slog.New(slog.NewJSONHandler(os.Stderr, nil)))
+	if err := run(ctx); err != nil {
+		log.Fatal(err)
+	}
+}
+
+func run(ctx context.Context) error {
+	db, err := mysqldb.Open(os.Getenv("ORDERS_DSN"))
+	if err != nil {
+		return err
+	}
+	defer db.Close()
+
+	conn, err := nats.Connect(os.Getenv("ORDERS_NATS_URL"), nats.MaxReconnects(-1), nats.RetryOnFailedConnect(true))
+	if err != nil {
+		return err
+	}
+	defer conn.Close()
+	js, err := jetstream.New(conn)
+	if err != nil {
+		return err
+	}
+
+	ctx, cancel := context.WithCancel(ctx) // one that fails ends the other
+	defer cancel()
+	var (
+		running sync.WaitGroup
+		errs    [2]error
+	)
+	for i, consumer := range []*outbox.Consumer{
+		orderevents.NewNotificationPlanner(db, &notificationplanner.Handler{}, nil),
+		orderevents.NewSalesReport(db, &salesreport.Handler{}, nil),
+	} {
+		running.Go(func() {
+			defer cancel()
+			errs[i] = natsjs.Subscribe(ctx, js, consumer, natsjs.SubscribeConfig{
+				Stream:        "ORDERS",
+				SubjectPrefix: orderevents.Service,
+				Concurrency:   4,
+				AckWait:       10 * time.Second,
+			})
+			s := consumer.Stats()
+			slog.Info("consumer stopped", "consumer", consumer.Name(), "attempts", s.Attempts,
+				"applied", s.Applied, "duplicates", s.Duplicates, "errors", s.Errors)
+		})
+	}
+	running.Wait()
+	return errors.Join(errs[:]...)
+}

@@ -1,0 +1,78 @@
+package cli
+
+import (
+	"context"
+	"fmt"
+	"path"
+
+	"github.com/spf13/cobra"
+
+	"github.com/outboxgen/outboxgen/internal/diag"
+	"github.com/outboxgen/outboxgen/internal/fileset"
+)
+
+func (a *app) checkCommand() *cobra.Command {
+	var force bool
+	cmd := &cobra.Command{
+		Use:   "check",
+		Short: "Tell which files generate would write or remove, for CI",
+		Long: `Tell which files generate would write or remove, and change nothing.
+
+Prints a line a file, "changed", "missing" or "stale" before its path, and ends
+with exit code 1 when there is one.`,
+		Args: cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error { return a.check(cmd.Context(), force) },
+	}
+	cmd.Flags().BoolVar(&force, "force", false, "run sqlc again even when nothing that it reads or wrote has changed")
+	return cmd
+}
+
+func (a *app) check(ctx context.Context, force bool) error {
+	p, err := openProject(a.config)
+	if err != nil {
+		return err
+	}
+	defer p.close()
+	plan, err := a.plan(ctx, p, force)
+	if err != nil {
+		return err
+	}
+	report, err := fileset.Compare(p.root, plan.files, plan.owned)
+	if err != nil {
+		return err
+	}
+	if report.Clean() {
+		a.printf("outboxgen: %d files are up to date\n", report.Unchanged)
+		return a.reportClean()
+	}
+	return a.reportDifferences(p, report)
+}
+
+// differences are the kinds of files that check reports, with a text for the
+// formats in which a finding needs one.
+var differences = []struct {
+	kind, message string
+	paths         func(fileset.Report) []string
+}{
+	{"changed", "differs from what events.yaml describes", func(r fileset.Report) []string { return r.Changed }},
+	{"missing", "is described by events.yaml and is not there", func(r fileset.Report) []string { return r.Missing }},
+	{"stale", "is generated, and events.yaml no longer describes it", func(r fileset.Report) []string { return r.Stale }},
+}
+
+func (a *app) reportDifferences(p *project, report fileset.Report) error {
+	list := report.Problems
+	for _, d := range differences {
+		for _, file := range d.paths(report) {
+			if a.format == formatText {
+				fmt.Fprintf(a.stdout, "%s %s\n", d.kind, path.Join(p.dir, file))
+				continue
+			}
+			list.Add(diag.Diagnostic{
+				Pos: diag.Pos{File: file}, Rule: d.kind + "-file", Message: d.message, Hint: "run outboxgen generate",
+			})
+		}
+	}
+	// In text the lines above are the report; with nothing more to say, the
+	// findings are empty and only set the exit code.
+	return findings{p.shown(list).Sorted()}
+}

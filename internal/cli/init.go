@@ -1,0 +1,171 @@
+package cli
+
+import (
+	"bytes"
+	_ "embed"
+	"errors"
+	"fmt"
+	"go/parser"
+	"go/token"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strings"
+	"text/template"
+
+	"github.com/spf13/cobra"
+)
+
+//go:embed starter/events.yaml.tmpl
+var starterEvents string
+
+//go:embed starter/generate.go.tmpl
+var starterGenerate string
+
+func (a *app) initCommand() *cobra.Command {
+	return &cobra.Command{
+		Use:   "init",
+		Short: "Write a first events.yaml for a new service, and the go:generate line",
+		Long: `Write a first events.yaml for a new service, and a generate.go with the
+go:generate line beside it. Files that exist are left as they are.`,
+		Args: cobra.NoArgs,
+		RunE: func(*cobra.Command, []string) error { return a.init() },
+	}
+}
+
+func (a *app) init() error {
+	dir := filepath.Dir(a.config)
+	importPath, err := importPathOf(dir)
+	if err != nil {
+		return err
+	}
+	s := newStarter(importPath, filepath.Base(a.config))
+	if s.Package, err = packageOf(dir, s.Package); err != nil {
+		return err
+	}
+	events, err := s.render(starterEvents)
+	if err != nil {
+		return err
+	}
+	generate, err := s.render(starterGenerate)
+	if err != nil {
+		return err
+	}
+	for _, f := range []struct {
+		name string
+		data []byte
+	}{{a.config, events}, {filepath.Join(dir, "generate.go"), generate}} {
+		switch err := writeNew(f.name, f.data); {
+		case errors.Is(err, fs.ErrExist):
+			a.printf("outboxgen: %s exists and is left as it is\n", f.name)
+		case err != nil:
+			return err
+		default:
+			a.printf("outboxgen: wrote %s\n", f.name)
+		}
+	}
+	a.printf(`
+Next:
+  1. describe your events in %s
+  2. go get -tool github.com/outboxgen/outboxgen/cmd/outboxgen
+  3. go generate .
+  4. create the tables of queries/schema.sql, and fill in the handlers in consumers/
+`, a.config)
+	return a.reportClean()
+}
+
+// starter is what the starter files are made of.
+type starter struct {
+	Service string // "orders"
+	Thing   string // what the service is about: "order"
+	Package string // Go package of the folder
+	Events  string // Go package of the generated code
+	Flags   string // of the go:generate line
+}
+
+func newStarter(importPath, config string) starter {
+	words := serviceWords(importPath)
+	thing := words[len(words)-1]
+	if len(thing) > 3 && strings.HasSuffix(thing, "s") && !strings.HasSuffix(thing, "ss") {
+		thing = strings.TrimSuffix(thing, "s")
+	}
+	s := starter{
+		Service: strings.Join(words, "-"),
+		Thing:   thing,
+		Package: strings.Join(words, ""),
+		Events:  strings.Join(words[:len(words)-1], "") + thing + "events",
+	}
+	if config != "events.yaml" {
+		s.Flags = " --config " + config
+	}
+	return s
+}
+
+// serviceWords are the words of the import path's last element, without what
+// says nothing about the service: a major version, "go-" or "-service".
+func serviceWords(importPath string) []string {
+	elements := strings.Split(importPath, "/")
+	last := elements[len(elements)-1]
+	if len(elements) > 1 && len(last) > 1 && last[0] == 'v' && strings.Trim(last[1:], "0123456789") == "" {
+		last = elements[len(elements)-2]
+	}
+	var words []string
+	for _, word := range strings.FieldsFunc(strings.ToLower(last), func(r rune) bool {
+		return (r < 'a' || r > 'z') && (r < '0' || r > '9')
+	}) {
+		if word = strings.TrimLeft(word, "0123456789"); word != "" {
+			words = append(words, word)
+		}
+	}
+	for len(words) > 1 && (words[len(words)-1] == "service" || words[len(words)-1] == "svc" || words[len(words)-1] == "api") {
+		words = words[:len(words)-1]
+	}
+	if len(words) > 1 && words[0] == "go" {
+		words = words[1:]
+	}
+	if name := strings.Join(words, ""); len(words) == 0 || len(name) > 24 || token.IsKeyword(name) {
+		return []string{"orders"}
+	}
+	return words
+}
+
+func (s starter) render(text string) ([]byte, error) {
+	t, err := template.New("starter").Parse(text)
+	if err != nil {
+		return nil, err
+	}
+	var b bytes.Buffer
+	err = t.Execute(&b, s)
+	return b.Bytes(), err
+}
+
+// packageOf is the Go package that dir has already, so that generate.go fits in.
+func packageOf(dir, fallback string) (string, error) {
+	entries, err := os.ReadDir(dir)
+	if err != nil {
+		return "", err
+	}
+	for _, e := range entries {
+		if !strings.HasSuffix(e.Name(), ".go") || strings.HasSuffix(e.Name(), "_test.go") {
+			continue
+		}
+		f, err := parser.ParseFile(token.NewFileSet(), filepath.Join(dir, e.Name()), nil, parser.PackageClauseOnly)
+		if err == nil && f.Name.Name != "documentation" {
+			return f.Name.Name, nil
+		}
+	}
+	return fallback, nil
+}
+
+// writeNew writes a file that must not exist.
+func writeNew(name string, data []byte) error {
+	f, err := os.OpenFile(name, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o644)
+	if err != nil {
+		return err
+	}
+	_, err = f.Write(data)
+	if err = errors.Join(err, f.Close()); err != nil {
+		return fmt.Errorf("write %s: %w", name, errors.Join(err, os.Remove(name)))
+	}
+	return nil
+}

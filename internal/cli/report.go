@@ -1,0 +1,66 @@
+package cli
+
+import (
+	"errors"
+	"fmt"
+
+	"github.com/outboxgen/outboxgen/internal/diag"
+)
+
+const (
+	formatText   = "text"
+	formatJSON   = "json"
+	formatGitHub = "github"
+)
+
+var formats = []string{formatText, formatJSON, formatGitHub}
+
+// findings end a command with exit code 1.
+type findings struct{ list diag.List }
+
+func (f findings) Error() string { return f.list.Error() }
+
+// found is the error of a list, nil when it is empty.
+func found(list diag.List) error {
+	if len(list) == 0 {
+		return nil
+	}
+	return findings{list.Sorted()}
+}
+
+// report prints findings: for people on stderr, for programs on stdout, where
+// both of them look.
+func (a *app) report(list diag.List) error {
+	switch a.format {
+	case formatJSON:
+		return diag.JSON(a.stdout, list)
+	case formatGitHub:
+		return diag.GitHub(a.stdout, list)
+	default:
+		return diag.Text(a.stderr, list)
+	}
+}
+
+// reportClean prints that there is no finding, where silence would not be data.
+func (a *app) reportClean() error {
+	if a.format == formatJSON {
+		return a.report(nil)
+	}
+	return nil
+}
+
+// reportError prints why a command could not run.
+func (a *app) reportError(err error) {
+	hint := ""
+	if h := (hinted{}); errors.As(err, &h) {
+		hint = h.hint
+	}
+	if a.format != formatText {
+		_ = a.report(diag.List{{Rule: "could-not-run", Message: err.Error(), Hint: hint}})
+		return
+	}
+	fmt.Fprintf(a.stderr, "outboxgen: %v\n", err)
+	if hint != "" {
+		fmt.Fprintf(a.stderr, "    hint: %s\n", hint)
+	}
+}

@@ -1,0 +1,112 @@
+// Package cli is the command line: one file a command, each with its flags and
+// its run.
+package cli
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"slices"
+
+	"github.com/spf13/cobra"
+)
+
+// Exit codes.
+const (
+	exitClean    = 0
+	exitFindings = 1 // something to repair in the user's files, or files that differ
+	exitFailed   = 2 // could not run
+)
+
+// app is what the commands share: where to write, and the flags of all of them.
+type app struct {
+	stdout, stderr io.Writer
+
+	config  string
+	format  string
+	verbose bool
+}
+
+// Main runs the command line and returns the exit code.
+func Main(ctx context.Context, args []string, stdout, stderr io.Writer) int {
+	a := &app{stdout: stdout, stderr: stderr}
+	root := a.root()
+	root.SetArgs(args)
+	root.SetOut(stdout)
+	root.SetErr(stderr)
+	return a.exit(root.ExecuteContext(ctx))
+}
+
+func (a *app) root() *cobra.Command {
+	root := &cobra.Command{
+		Use:   "outboxgen",
+		Short: "Typed transactional outbox for Go, MySQL and MariaDB, from one events.yaml",
+		Args:  cobra.NoArgs,
+		// Findings and errors are printed by exit, in the format asked for.
+		SilenceErrors: true,
+		SilenceUsage:  true,
+		PersistentPreRunE: func(*cobra.Command, []string) error {
+			if !slices.Contains(formats, a.format) {
+				unknown := a.format
+				a.format = formatText
+				return hinted{fmt.Errorf("unknown format %q", unknown), "use text, json or github"}
+			}
+			return nil
+		},
+		RunE: func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
+	}
+	root.CompletionOptions.HiddenDefaultCmd = true
+	flags := root.PersistentFlags()
+	flags.StringVarP(&a.config, "config", "f", "events.yaml", "the file that describes the events; paths in it count from its folder")
+	flags.StringVar(&a.format, "format", formatText, "how findings are printed: text, json or github")
+	flags.BoolVarP(&a.verbose, "verbose", "v", false, "say what is done and why, on stderr")
+	root.AddCommand(a.initCommand(), a.generateCommand(), a.checkCommand(), a.versionCommand())
+	return root
+}
+
+// hinted is an error with a way out.
+type hinted struct {
+	error
+	hint string
+}
+
+func (h hinted) Unwrap() error { return h.error }
+
+// logf is for --verbose.
+func (a *app) logf(format string, args ...any) {
+	if a.verbose {
+		fmt.Fprintf(a.stderr, "outboxgen: "+format+"\n", args...)
+	}
+}
+
+func (a *app) logEach(verb string, paths []string) {
+	for _, p := range paths {
+		a.logf("%s %s", verb, p)
+	}
+}
+
+// printf is for people: other formats keep stdout for their data.
+func (a *app) printf(format string, args ...any) {
+	if a.format == formatText {
+		fmt.Fprintf(a.stdout, format, args...)
+	}
+}
+
+// exit prints what a command ended with and turns it into the exit code.
+func (a *app) exit(err error) int {
+	var found findings
+	switch {
+	case err == nil:
+		return exitClean
+	case errors.As(err, &found):
+		if err := a.report(found.list); err != nil {
+			fmt.Fprintln(a.stderr, "outboxgen: print the findings:", err)
+			return exitFailed
+		}
+		return exitFindings
+	default:
+		a.reportError(err)
+		return exitFailed
+	}
+}

@@ -1,0 +1,140 @@
+package gogen
+
+import (
+	"bytes"
+	"fmt"
+	"go/format"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"golang.org/x/tools/imports"
+
+	"github.com/outboxgen/outboxgen/internal/fileset"
+)
+
+// TestCompile compiles, vets and tests what is generated from many models.
+func TestCompile(t *testing.T) {
+	m := newModule(t)
+	var files []fileset.File
+	add := func(folder, yaml string) { files = append(files, m.add(folder, input(t, parse(t, yaml)))...) }
+
+	example := read(t, "testdata/example/events.yaml")
+	add("example", example)
+	add("everything", everything("", "events"))
+
+	m.write("kinds/v2/kinds.go", read(t, "testdata/kinds.go.txt"))
+	for name, alias := range map[string]string{"p": "p", "outbox": "outbox", "json": "json", "data": "data"} {
+		m.write("named/"+name+"/type.go", "package "+alias+"\n\n// Decimal is a decimal.\ntype Decimal struct{ S string }\n\n"+
+			"func (d Decimal) MarshalText() ([]byte, error) { return []byte(d.S), nil }\n"+
+			"func (d *Decimal) UnmarshalText(t []byte) error { d.S = string(t); return nil }\n")
+		add("like"+name, everything("    decimal: "+testModule+"/named/"+name+".Decimal\n", "events"))
+	}
+	add("custom", everything(customTypes(), "events"))
+	add("reserved", read(t, "testdata/reserved.yaml"))
+	for _, name := range []string{"outbox", "json", "errors", "ctx", "m", "outboxdb"} {
+		add("package"+name, strings.Replace(example, "package: orderevents", "package: "+name, 1))
+	}
+	add("noconsumers", example[:strings.Index(example, "consumers:")])
+
+	for i, doc := range hostileDocs() {
+		model := parse(t, example)
+		setDocs(model, doc, doc)
+		files = append(files, m.add(fmt.Sprintf("hostile%d", i), input(t, model))...)
+	}
+
+	m.mustRun("vet", "./...")
+	m.mustRun("test", "./...")
+	for _, f := range files {
+		checkFormatted(t, m.dir, f)
+	}
+}
+
+// checkFormatted: gofmt and goimports leave the file as it is.
+func checkFormatted(t *testing.T, dir string, f fileset.File) {
+	t.Helper()
+	formatted, err := format.Source(f.Data)
+	if err != nil || !bytes.Equal(formatted, f.Data) {
+		t.Errorf("gofmt changes %s: %v", f.Path, err)
+	}
+	formatted, err = imports.Process(filepath.Join(dir, f.Path), f.Data, &imports.Options{
+		Comments: true, TabIndent: true, TabWidth: 8, FormatOnly: true,
+	})
+	if err != nil || !bytes.Equal(formatted, f.Data) {
+		t.Errorf("goimports changes %s: %v", f.Path, err)
+	}
+}
+
+// everything is a file with every scalar, and an enum and a struct, in every shape.
+func everything(goTypes, pkg string) string {
+	var b strings.Builder
+	b.WriteString("version: 1\nservice: everything\ngo:\n  package: " + pkg + "\n  out: gen/" + pkg + "\n")
+	if goTypes != "" {
+		b.WriteString("  types:\n" + goTypes)
+	}
+	b.WriteString(`
+types:
+  Colour: { enum: [red, dark-green, IN_PROGRESS, V1.2] }
+  Point: { fields: { lat: float64, long: float64 } }
+  Nothing: { fields: { flag: bool } }
+  Node: { fields: { name: string, next: { type: Node, optional: true }, children: list<Node>, by_name: "map<Node>" } }
+  Left: { fields: { rights: list<Right> } }
+  Right: { fields: { left: { type: Left, optional: true } } }
+`)
+	kinds := []string{
+		"string", "bool", "int32", "int64", "float64", "decimal", "uuid", "timestamp", "date", "duration", "bytes", "json",
+		"Colour", "Point", "Nothing", "Node", "Left",
+	}
+	var events []string
+	b.WriteString("events:\n")
+	for _, kind := range kinds {
+		name := strings.ToLower(kind)
+		events = append(events, "all."+name)
+		fmt.Fprintf(&b, `  all.%s:
+    aggregate: { type: thing, id: thing_id, version: thing_version }
+    fields:
+      thing_id: string
+      thing_version: int32
+      required: %[2]s
+      maybe?: %[2]s
+      items: list<%[2]s>
+      maybe_items?: list<%[2]s>
+      index: map<%[2]s>
+      maybe_index?: map<%[2]s>
+      grid: list<list<%[2]s>>
+      groups: map<list<%[2]s>>
+      rows: list<map<%[2]s>>
+      deep?: list<map<list<map<%[2]s>>>>
+      private?: { type: %[2]s, pii: true }
+      inline_enum: { enum: [a, b] }
+      inline_maybe?: { enum: [a, b], pii: true }
+      inline: { fields: { inner: %[2]s, more: { fields: { innermost: { type: %[2]s, optional: true } } } } }
+`, name, kind)
+	}
+	for _, kind := range []string{"int32", "int64", "uuid"} {
+		fmt.Fprintf(&b, `  key.%s:
+    aggregate: { type: thing, id: thing_id, version: thing_version }
+    fields: { thing_id: %[1]s, thing_version: int64 }
+`, kind)
+	}
+	b.WriteString("consumers:\n  all: { handles: [" + strings.Join(events, ", ") + "] }\n")
+	return b.String()
+}
+
+// customTypes maps every scalar, some to types of well-known packages.
+func customTypes() string {
+	own := testModule + "/kinds/v2."
+	return `    decimal: github.com/shopspring/decimal.Decimal
+    timestamp: time.Time
+    uuid: ` + own + `UUID
+    date: ` + own + `Date
+    duration: ` + own + `Duration
+    string: ` + own + `String
+    bool: ` + own + `Bool
+    int32: ` + own + `Int32
+    int64: ` + own + `Int64
+    float64: ` + own + `Float64
+    bytes: ` + own + `Bytes
+    json: ` + own + `JSON
+`
+}

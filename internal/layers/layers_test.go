@@ -1,0 +1,110 @@
+// Package layers holds the arrows of ARCHITECTURE.md as a test.
+package layers
+
+import (
+	"encoding/json"
+	"io"
+	"os/exec"
+	"slices"
+	"strings"
+	"testing"
+)
+
+const module = "github.com/outboxgen/outboxgen"
+
+// mayDepend says what the packages under a path may depend on outside the
+// standard library, directly or through others.
+var mayDepend = []struct {
+	pkgs    string // a pattern of go list
+	modules []string
+	ours    []string // packages of this module, or beginnings of them that end in a slash
+}{
+	{
+		pkgs:    module + "/runtime/outbox",
+		modules: []string{"github.com/google/uuid"},
+	},
+	{
+		pkgs:    module + "/runtime/rowlease",
+		modules: []string{"github.com/google/uuid"},
+		ours:    []string{module + "/runtime/outbox"},
+	},
+	{
+		pkgs:    module + "/runtime/mysqlerr",
+		modules: []string{"github.com/google/uuid", "github.com/go-sql-driver/mysql", "filippo.io/edwards25519"},
+		ours:    []string{module + "/runtime/outbox"},
+	},
+	{
+		pkgs:    module + "/runtime/mysqldb",
+		modules: []string{"github.com/google/uuid", "github.com/go-sql-driver/mysql", "filippo.io/edwards25519"},
+		ours:    []string{module + "/runtime/outbox", module + "/runtime/mysqlerr"},
+	},
+	{
+		pkgs: module + "/runtime/broker/natsjs",
+		modules: []string{
+			"github.com/google/uuid", "github.com/nats-io/nats.go", "github.com/nats-io/nkeys",
+			"github.com/nats-io/nuid", "github.com/klauspost/compress", "golang.org/x/crypto", "golang.org/x/sys",
+		},
+		ours: []string{module + "/runtime/outbox"},
+	},
+	{
+		pkgs: module + "/gen/orderevents",
+		modules: []string{
+			"github.com/google/uuid",
+			"github.com/shopspring/decimal", // by go.types in events.yaml
+		},
+		ours: []string{module + "/runtime/outbox", module + "/runtime/rowlease", module + "/gen/orderevents/"},
+	},
+	{
+		pkgs: module + "/internal/cli",
+		modules: []string{
+			"github.com/dave/jennifer", "github.com/spf13/cobra", "github.com/spf13/pflag", "gopkg.in/yaml.v3",
+			"golang.org/x/tools", "golang.org/x/mod", "golang.org/x/sync", "golang.org/x/sys", "golang.org/x/telemetry",
+		},
+		ours: []string{module + "/internal/", module + "/templates"},
+	},
+}
+
+func TestDependencies(t *testing.T) {
+	for _, rule := range mayDepend {
+		t.Run(strings.TrimPrefix(rule.pkgs, module+"/"), func(t *testing.T) {
+			for _, dep := range dependencies(t, rule.pkgs) {
+				switch {
+				case dep.Standard || dep.ImportPath == rule.pkgs:
+				case dep.Module.Path == module:
+					if !slices.ContainsFunc(rule.ours, func(allowed string) bool {
+						return dep.ImportPath == allowed ||
+							strings.HasSuffix(allowed, "/") && strings.HasPrefix(dep.ImportPath, allowed)
+					}) {
+						t.Errorf("depends on %s", dep.ImportPath)
+					}
+				case !slices.Contains(rule.modules, dep.Module.Path):
+					t.Errorf("depends on %s of %s", dep.ImportPath, dep.Module.Path)
+				}
+			}
+		})
+	}
+}
+
+type listed struct {
+	ImportPath string
+	Standard   bool
+	Module     struct{ Path string }
+}
+
+func dependencies(t *testing.T, pkg string) []listed {
+	t.Helper()
+	out, err := exec.Command("go", "list", "-deps", "-json=ImportPath,Standard,Module", pkg).Output()
+	if err != nil {
+		t.Fatalf("go list: %v", err)
+	}
+	var deps []listed
+	for dec := json.NewDecoder(strings.NewReader(string(out))); ; {
+		var d listed
+		if err := dec.Decode(&d); err == io.EOF {
+			return deps
+		} else if err != nil {
+			t.Fatal(err)
+		}
+		deps = append(deps, d)
+	}
+}

@@ -1,0 +1,439 @@
+package natsjs
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/nats-io/nats.go"
+	"github.com/nats-io/nats.go/jetstream"
+
+	"github.com/outboxgen/outboxgen/runtime/outbox"
+	"github.com/outboxgen/outboxgen/runtime/outboxtest/brokersuite"
+)
+
+type funcHandler func(ctx context.Context, e outbox.Envelope) error
+
+func (funcHandler) Name() string         { return "projector" }
+func (funcHandler) EventTypes() []string { return []string{brokersuite.TypeA, brokersuite.TypeB} }
+func (f funcHandler) Handle(ctx context.Context, e outbox.Envelope) (outbox.Handling, error) {
+	if err := f(ctx, e); err != nil {
+		return outbox.NotHandled, err
+	}
+	return outbox.Applied, nil
+}
+
+func (r *rig) publish(events ...outbox.Envelope) {
+	r.t.Helper()
+	if err := errors.Join(r.publisher(PublisherConfig{}).Publish(r.t.Context(), events)...); err != nil {
+		r.t.Fatal(err)
+	}
+}
+
+// ackSubject reads the number of deliveries from the subject of an
+// acknowledgement: $JS.ACK.<stream>.<consumer>.<deliveries>… or, in its longer
+// form, $JS.ACK.<domain>.<account>.<stream>.<consumer>.<deliveries>….
+func deliveries(ackSubject string) string {
+	tokens := strings.Split(ackSubject, ".")
+	if len(tokens) > 9 {
+		return tokens[6]
+	}
+	return tokens[4]
+}
+
+// Every acknowledgement is lost once: every message comes again, and is
+// acknowledged then.
+func TestLostAcks(t *testing.T) {
+	t.Parallel()
+	r := newRig(t)
+	r.proxy.dropIf(func(subject string, body []byte) bool {
+		return strings.HasPrefix(subject, "$JS.ACK.") && string(body) == "+ACK" && deliveries(subject) == "1"
+	})
+	var calls sync.Map
+	done := make(chan struct{})
+	var repeats atomic.Int64
+	const n = 3
+	cfg := subscribeConfig()
+	cfg.AckWait, cfg.AckTimeout, cfg.Stats = 400*time.Millisecond, 200*time.Millisecond, new(SubscribeStats)
+	r.subscribe(funcHandler(func(_ context.Context, e outbox.Envelope) error {
+		if _, again := calls.LoadOrStore(e.ID, true); again && repeats.Add(1) == n {
+			close(done)
+		}
+		return nil
+	}), cfg)
+	for i := range n {
+		r.publish(brokersuite.Event("a", int64(i)))
+	}
+	<-done
+	waitUntil(t, "all are acknowledged", func() bool { return r.unacked("projector") == 0 })
+	waitUntil(t, "the counts are right", func() bool {
+		return cfg.Stats.Delivered.Load() == 2*n && cfg.Stats.Redelivered.Load() == n &&
+			cfg.Stats.AckFailed.Load() == n && cfg.Stats.Acked.Load() == n && cfg.Stats.Naked.Load() == 0
+	})
+}
+
+// A handler may take longer than AckWait: the server hears of it.
+func TestSlowHandlerIsNotRedelivered(t *testing.T) {
+	t.Parallel()
+	r := newRig(t)
+	alive := make(chan struct{}, 100)
+	r.proxy.dropIf(func(subject string, body []byte) bool {
+		if strings.HasPrefix(subject, "$JS.ACK.") && string(body) == "+WPI" {
+			alive <- struct{}{}
+		}
+		return false
+	})
+	cfg := subscribeConfig()
+	cfg.AckWait, cfg.Concurrency, cfg.Stats = 600*time.Millisecond, 2, new(SubscribeStats)
+	var calls atomic.Int64
+	done, again := make(chan struct{}), make(chan struct{})
+	r.subscribe(funcHandler(func(context.Context, outbox.Envelope) error {
+		if calls.Add(1) > 1 {
+			close(again)
+			return nil
+		}
+		defer close(done)
+		for range 8 { // more than two and a half times AckWait
+			select {
+			case <-alive:
+			case <-again:
+				return nil
+			case <-time.After(20 * time.Second):
+				return errors.New("no sign of life")
+			}
+		}
+		return nil
+	}), cfg)
+	r.publish(brokersuite.Event("a", 1))
+	<-done
+	waitUntil(t, "it is acknowledged", func() bool { return cfg.Stats.Acked.Load() >= 1 && r.unacked("projector") == 0 })
+	if n := cfg.Stats.Redelivered.Load(); n != 0 || calls.Load() != 1 {
+		t.Errorf("the message was redelivered %d times while its handler was running", n)
+	}
+}
+
+func TestConcurrency(t *testing.T) {
+	t.Parallel()
+	r := newRig(t)
+	cfg := subscribeConfig()
+	cfg.Concurrency = 4
+	var running sync.WaitGroup
+	running.Add(4)
+	r.subscribe(funcHandler(func(context.Context, outbox.Envelope) error {
+		running.Done()
+		running.Wait() // passes when four run at a time
+		return nil
+	}), cfg)
+	for i := range 4 {
+		r.publish(brokersuite.Event("a", int64(i)))
+	}
+	waitUntil(t, "four handlers run at a time", func() bool { return r.unacked("projector") == 0 })
+}
+
+// A message that is no event isn't acknowledged, is logged once, and, when more than
+// one may be pending, doesn't hold up those behind it.
+func TestNotAnEvent(t *testing.T) {
+	t.Parallel()
+	r := newRig(t)
+	var log lockedBuffer
+	cfg := subscribeConfig()
+	cfg.MaxAckPending, cfg.MaxBackoff, cfg.Backoff, cfg.Stats = 10, 10*time.Millisecond, time.Millisecond, new(SubscribeStats)
+	cfg.Logger = slog.New(slog.NewTextHandler(&log, nil))
+	handled := make(chan outbox.Envelope, 10)
+	if _, err := r.js.Publish(t.Context(), "orders."+brokersuite.TypeA, []byte("canary-payload")); err != nil {
+		t.Fatal(err)
+	}
+	r.subscribe(funcHandler(func(_ context.Context, e outbox.Envelope) error { handled <- e; return nil }), cfg)
+	e := brokersuite.Event("a", 1)
+	r.publish(e)
+	if got := <-handled; got.ID != e.ID {
+		t.Errorf("handled %s, want %s", got.ID, e.ID)
+	}
+	waitUntil(t, "it came several times", func() bool { return cfg.Stats.NotEvents.Load() >= 4 })
+	if n := strings.Count(log.String(), "isn't an event"); n != 1 {
+		t.Errorf("logged %d times, want once:\n%s", n, log.String())
+	}
+	if strings.Contains(log.String(), "canary") {
+		t.Errorf("the log shows the payload:\n%s", log.String())
+	}
+	if n := r.unacked("projector"); n != 1 {
+		t.Errorf("%d messages unacknowledged, want the one that isn't an event", n)
+	}
+}
+
+// No payload, header value or panic value gets into the log, at any level.
+func TestLogShowsNoData(t *testing.T) {
+	t.Parallel()
+	r := newRig(t)
+	var log lockedBuffer
+	cfg := subscribeConfig()
+	cfg.Stats, cfg.Logger = new(SubscribeStats), slog.New(slog.NewTextHandler(&log, &slog.HandlerOptions{Level: slog.LevelDebug - 8}))
+	var calls atomic.Int64
+	r.subscribe(funcHandler(func(_ context.Context, e outbox.Envelope) error {
+		switch calls.Add(1) {
+		case 1:
+			panic(string(e.Data))
+		case 2:
+			var m map[string]int
+			m["x"] = 1
+		case 3:
+			return errors.New("the handler's own words")
+		}
+		return nil
+	}), cfg)
+	e := brokersuite.Event("canary-aggregate", 1)
+	e.Data, e.Headers = []byte(`"canary-payload"`), map[string]string{"tenant": "canary-header"}
+	r.publish(e)
+	waitUntil(t, "it is acknowledged", func() bool { return cfg.Stats.Acked.Load() == 1 })
+	if n := cfg.Stats.Panics.Load(); n != 2 {
+		t.Errorf("%d panics counted, want 2", n)
+	}
+	text := log.String()
+	for _, want := range []string{"the handler's own words", "panic with a string", "nil map", e.ID.String(), "stack="} {
+		if !strings.Contains(text, want) {
+			t.Errorf("the log lacks %q", want)
+		}
+	}
+	if strings.Contains(text, "canary") {
+		t.Errorf("the log shows data:\n%s", text)
+	}
+}
+
+type lockedBuffer struct {
+	mu sync.Mutex
+	b  bytes.Buffer
+}
+
+func (l *lockedBuffer) Write(p []byte) (int, error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.b.Write(p)
+}
+
+func (l *lockedBuffer) String() string {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.b.String()
+}
+
+func TestShutdownTimeout(t *testing.T) {
+	t.Parallel()
+	r := newRig(t)
+	cfg := subscribeConfig()
+	cfg.ShutdownTimeout = 50 * time.Millisecond
+	entered := make(chan struct{})
+	stop := r.subscribe(funcHandler(func(ctx context.Context, _ outbox.Envelope) error {
+		close(entered)
+		<-ctx.Done()
+		return ctx.Err()
+	}), cfg)
+	r.publish(brokersuite.Event("a", 1))
+	<-entered
+	stop() // fails the test unless Subscribe returns nil
+}
+
+func TestSubscribeEndsWithAnError(t *testing.T) {
+	t.Parallel()
+	nothing := funcHandler(func(context.Context, outbox.Envelope) error { return nil })
+	run := func(t *testing.T, r *rig, cfg SubscribeConfig) <-chan error {
+		done := make(chan error, 1)
+		go func() { done <- Subscribe(t.Context(), r.via, nothing, cfg) }()
+		return done
+	}
+	wait := func(t *testing.T, done <-chan error, want error) {
+		t.Helper()
+		select {
+		case err := <-done:
+			if err == nil || want != nil && !errors.Is(err, want) {
+				t.Errorf("%v, want %v", err, want)
+			}
+		case <-time.After(20 * time.Second):
+			t.Error("Subscribe goes on")
+		}
+	}
+	t.Run("stream is missing", func(t *testing.T) {
+		t.Parallel()
+		cfg := subscribeConfig()
+		cfg.Stream = "MISSING"
+		wait(t, run(t, newRig(t), cfg), jetstream.ErrStreamNotFound)
+	})
+	deleted := func(t *testing.T, r *rig) {
+		t.Helper()
+		if err := r.js.DeleteConsumer(t.Context(), stream, "projector"); err != nil {
+			t.Fatal(err)
+		}
+	}
+	notMadeAnew := func(t *testing.T, r *rig) {
+		t.Helper()
+		if _, err := r.js.Consumer(t.Context(), stream, "projector"); !errors.Is(err, jetstream.ErrConsumerNotFound) {
+			t.Errorf("the consumer was made anew: %v", err)
+		}
+	}
+	t.Run("consumer is deleted while waiting", func(t *testing.T) {
+		t.Parallel()
+		r := newRig(t)
+		done := run(t, r, subscribeConfig())
+		r.publish(brokersuite.Event("a", 1))
+		waitUntil(t, "it reads", func() bool { return r.waiting("projector") })
+		deleted(t, r)
+		wait(t, done, jetstream.ErrConsumerDeleted)
+		notMadeAnew(t, r)
+	})
+	t.Run("consumer is deleted while handling", func(t *testing.T) {
+		t.Parallel()
+		r := newRig(t)
+		r.publish(brokersuite.Event("a", 1))
+		done := make(chan error, 1)
+		go func() {
+			done <- Subscribe(t.Context(), r.via, funcHandler(func(context.Context, outbox.Envelope) error {
+				deleted(t, r)
+				return nil
+			}), subscribeConfig())
+		}()
+		wait(t, done, jetstream.ErrConsumerDeleted)
+		notMadeAnew(t, r)
+	})
+	t.Run("stream is deleted", func(t *testing.T) {
+		t.Parallel()
+		r := newRig(t)
+		done := run(t, r, subscribeConfig())
+		waitUntil(t, "it reads", func() bool { return r.waiting("projector") })
+		if err := r.js.DeleteStream(t.Context(), stream); err != nil {
+			t.Fatal(err)
+		}
+		wait(t, done, nil)
+	})
+	t.Run("connection is closed", func(t *testing.T) {
+		t.Parallel()
+		r := newRig(t)
+		done := run(t, r, subscribeConfig())
+		waitUntil(t, "the consumer is there", func() bool { return r.unacked("projector") == 0 })
+		r.via.Conn().Close()
+		wait(t, done, nil)
+	})
+	t.Run("settings", func(t *testing.T) {
+		t.Parallel()
+		for _, cfg := range []SubscribeConfig{
+			{}, {Stream: "A"}, {Stream: "A", SubjectPrefix: "a", Subjects: []string{"b"}}, {Stream: "A", SubjectPrefix: "a.>"},
+			{Stream: "A", SubjectPrefix: "a", Concurrency: -1}, {Stream: "A", SubjectPrefix: "a", Backoff: -1},
+		} {
+			if err := Subscribe(t.Context(), nil, nothing, cfg); err == nil {
+				t.Errorf("%+v is taken", cfg)
+			}
+		}
+	})
+}
+
+// The broker comes up after the service.
+func TestSubscribeWaitsForTheBroker(t *testing.T) {
+	t.Parallel()
+	r := newRig(t)
+	r.server.Stop()
+	waitUntil(t, "the connection is lost", func() bool { return r.via.Conn().Status() != nats.CONNECTED })
+	handled := make(chan struct{})
+	r.subscribe(funcHandler(func(context.Context, outbox.Envelope) error { close(handled); return nil }), subscribeConfig())
+	r.restart(t)
+	e := brokersuite.Event("a", 1)
+	p := r.publisher(PublisherConfig{})
+	waitUntil(t, "it publishes", func() bool { return publishOne(t, p, e) == nil })
+	<-handled
+}
+
+func TestForeignConsumerIsLeftAlone(t *testing.T) {
+	t.Parallel()
+	r := newRig(t)
+	nothing := funcHandler(func(context.Context, outbox.Envelope) error { return nil })
+	good := jetstream.ConsumerConfig{
+		Durable: "projector", AckPolicy: jetstream.AckExplicitPolicy, MaxDeliver: -1, AckWait: time.Minute, MaxAckPending: 7,
+		FilterSubjects: []string{"orders.order.cancelled", "orders.order.accepted"},
+	}
+	for name, change := range map[string]func(*jetstream.ConsumerConfig){
+		"filter":         func(c *jetstream.ConsumerConfig) { c.FilterSubjects = c.FilterSubjects[:1] },
+		"no filter":      func(c *jetstream.ConsumerConfig) { c.FilterSubjects = nil },
+		"ack policy":     func(c *jetstream.ConsumerConfig) { c.AckPolicy = jetstream.AckAllPolicy },
+		"no acks":        func(c *jetstream.ConsumerConfig) { c.AckPolicy = jetstream.AckNonePolicy; c.MaxAckPending = 0 },
+		"delivery limit": func(c *jetstream.ConsumerConfig) { c.MaxDeliver = 5 },
+		"other handler":  func(c *jetstream.ConsumerConfig) { c.Metadata = map[string]string{metadataName: "other"} },
+	} {
+		cfg := good
+		change(&cfg)
+		if _, err := r.js.CreateConsumer(t.Context(), stream, cfg); err != nil {
+			t.Fatalf("%s: %v", name, err)
+		}
+		err := Subscribe(t.Context(), r.via, nothing, subscribeConfig())
+		if !errors.Is(err, ErrConsumerMismatch) {
+			t.Errorf("%s: %v, want ErrConsumerMismatch", name, err)
+		}
+		if err := r.js.DeleteConsumer(t.Context(), stream, "projector"); err != nil {
+			t.Fatal(err)
+		}
+	}
+
+	// What an operator may tune is used as it is.
+	if _, err := r.js.CreateConsumer(t.Context(), stream, good); err != nil {
+		t.Fatal(err)
+	}
+	handled := make(chan struct{})
+	r.subscribe(funcHandler(func(context.Context, outbox.Envelope) error { close(handled); return nil }), subscribeConfig())
+	r.publish(brokersuite.Event("a", 1))
+	<-handled
+	c, err := r.js.Consumer(t.Context(), stream, "projector")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if have := c.CachedInfo().Config; have.AckWait != time.Minute || have.MaxAckPending != 7 {
+		t.Errorf("the consumer's settings were changed: %+v", have)
+	}
+}
+
+func TestDurableName(t *testing.T) {
+	t.Parallel()
+	if got := DurableName("order_projector-2"); got != "order_projector-2" {
+		t.Errorf("a plain name became %q", got)
+	}
+	seen := make(map[string]string)
+	for _, name := range []string{"a.b", "a_b", "a b", "a*b", "a>b", "a/b", "ä", "a-b", "A_B"} {
+		durable := DurableName(name)
+		if other, taken := seen[durable]; taken {
+			t.Errorf("%q and %q share the consumer %q", name, other, durable)
+		}
+		seen[durable] = name
+		if strings.ContainsAny(durable, ". *>/\\\t") {
+			t.Errorf("%q has become %q, which NATS doesn't allow", name, durable)
+		}
+	}
+}
+
+func TestBackoff(t *testing.T) {
+	t.Parallel()
+	s := &subscription{cfg: SubscribeConfig{}.withDefaults()}
+	for delivery, want := range map[uint64]time.Duration{
+		1: time.Second, 2: 2 * time.Second, 5: 16 * time.Second, 6: 30 * time.Second, 40: 30 * time.Second, 1 << 40: 30 * time.Second,
+	} {
+		for range 20 {
+			if got := s.backoff(delivery); got < want*79/100 || got > want*121/100 {
+				t.Errorf("after delivery %d: %v, want about %v", delivery, got, want)
+			}
+		}
+	}
+}
+
+func TestSequenceSet(t *testing.T) {
+	t.Parallel()
+	var s sequenceSet
+	for n := range uint64(3 * maxSeen) {
+		if !s.add(n) || s.add(n) {
+			t.Fatal(fmt.Sprint(n, ": want it new once"))
+		}
+	}
+	if len(s.seen) > maxSeen {
+		t.Errorf("it remembers %d", len(s.seen))
+	}
+}

@@ -1,0 +1,129 @@
+package natsjs
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+	"unicode/utf8"
+
+	"github.com/google/uuid"
+	"github.com/nats-io/nats.go"
+
+	"github.com/outboxgen/outboxgen/runtime/outbox"
+)
+
+const (
+	attrPrefix = "ce-"
+	natsPrefix = "nats-"
+
+	// structured is the content type by which the binding tells its other mode.
+	structured = "application/cloudevents"
+)
+
+// encode makes the message of an envelope, without what depends on the stream.
+// An error means that this envelope can never be sent. It names a header, never
+// shows its value.
+func encode(subject string, e outbox.Envelope) (*nats.Msg, error) {
+	if err := checkSubject(subject); err != nil {
+		return nil, err
+	}
+	if e.ID == uuid.Nil || e.Type == "" || e.Source == "" || len(e.Data) == 0 {
+		return nil, errors.New("the event lacks its id, type, source or payload")
+	}
+	h := make(nats.Header, 12+len(e.Headers))
+	for name, value := range e.Attributes() {
+		if value == "" { // CloudEvents allows no empty attribute, but its absence
+			continue
+		}
+		if !utf8.ValidString(value) {
+			return nil, fmt.Errorf("attribute %s isn't UTF-8", name)
+		}
+		h[attrPrefix+name] = []string{encodeValue(value)}
+	}
+	for name, value := range e.Headers {
+		if err := checkHeader(name, value); err != nil {
+			return nil, err
+		}
+		h[name] = []string{value}
+	}
+	return &nats.Msg{Subject: subject, Header: h, Data: e.Data}, nil
+}
+
+// reservedHeader reports whether a header, in lower case, is NATS's own or the
+// binding's: Nats-Rollup deletes messages, Nats-Msg-Id decides about duplicates,
+// Content-Type tells the binding's modes apart.
+func reservedHeader(name string) bool {
+	return strings.HasPrefix(name, natsPrefix) || strings.HasPrefix(name, attrPrefix) || name == "content-type"
+}
+
+// checkHeader refuses what means something to a broker ([outbox.CheckHeader]), and
+// what NATS would not hand over as it was written: nats.go trims blanks.
+func checkHeader(name, value string) error {
+	if err := outbox.CheckHeader(name, value); err != nil {
+		return err
+	}
+	if reservedHeader(name) {
+		return fmt.Errorf("header %q is reserved", name)
+	}
+	if strings.Trim(value, " ") != value {
+		return fmt.Errorf("header %q: its value begins or ends with a blank", name)
+	}
+	return nil
+}
+
+// maxSubject keeps a subject well below the server's control line of 4 KiB, over
+// which it cuts the connection.
+const maxSubject = 1024
+
+// checkSubject refuses what can't be published to, and "$…", where the server's
+// own subjects are.
+func checkSubject(s string) error {
+	if s == "" || s[0] == '$' || s[0] == '.' || s[len(s)-1] == '.' || strings.Contains(s, "..") ||
+		len(s) > maxSubject || !utf8.ValidString(s) ||
+		strings.ContainsFunc(s, func(r rune) bool { return r <= ' ' || r == 0x7f || r == '*' || r == '>' }) {
+		return fmt.Errorf("subject %q: want tokens between dots, no blank, no '*', no '>', no '$' in front, at most %d bytes",
+			shorten(s), maxSubject)
+	}
+	return nil
+}
+
+func shorten(s string) string {
+	if len(s) <= 64 {
+		return s
+	}
+	return s[:64] + "…"
+}
+
+// decode reads a message. Its error is outbox.ErrNotAnEvent. Header names count
+// in any letters, as the binding says; an attribute that is there twice makes
+// the message ambiguous.
+func decode(h nats.Header, data []byte) (outbox.Envelope, error) {
+	attrs := make(map[string]string, 10)
+	var headers map[string]string
+	for name, values := range h {
+		name = strings.ToLower(name)
+		attr, isAttr := strings.CutPrefix(name, attrPrefix)
+		switch {
+		case isAttr:
+			if _, twice := attrs[attr]; twice || len(values) != 1 {
+				return outbox.Envelope{}, fmt.Errorf("%w: attribute %q is there twice", outbox.ErrNotAnEvent, attr)
+			}
+			value, err := decodeValue(values[0])
+			if err != nil {
+				return outbox.Envelope{}, fmt.Errorf("%w: attribute %q: %w", outbox.ErrNotAnEvent, attr, err)
+			}
+			attrs[attr] = value
+		case name == "content-type":
+			if len(values) > 0 && strings.HasPrefix(strings.ToLower(values[0]), structured) {
+				return outbox.Envelope{}, fmt.Errorf("%w: it is in structured mode", outbox.ErrNotAnEvent)
+			}
+		case reservedHeader(name):
+		default:
+			if headers == nil {
+				headers = make(map[string]string)
+			}
+			headers[name] = strings.Join(values, ",")
+		}
+	}
+	return outbox.EnvelopeFromAttributes(func(name string) string { return attrs[name] }, headers, data)
+}

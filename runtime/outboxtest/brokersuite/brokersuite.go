@@ -1,0 +1,148 @@
+// Package brokersuite is what a broker's publisher and subscriber have to pass. A
+// package for a broker is done when its own tests run [RunPublisher] and
+// [RunSubscriber] against a real one and pass.
+package brokersuite
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/outboxgen/outboxgen/runtime/outbox"
+)
+
+// The source and the event types that the suites use. A fixture's broker has to
+// take and keep events of these types.
+const (
+	Source    = "orders"
+	TypeA     = "order.accepted"
+	TypeB     = "order.cancelled"
+	TypeOther = "order.archived" // no handler of the suite wants it
+)
+
+// patience is how long the suites wait for what must happen.
+const patience = 30 * time.Second
+
+// Event makes an envelope of type TypeA.
+func Event(aggregateID string, version int64) outbox.Envelope {
+	return outbox.Envelope{
+		ID:               outbox.NewEventID(),
+		Source:           Source,
+		Type:             TypeA,
+		AggregateType:    "order",
+		AggregateID:      aggregateID,
+		AggregateVersion: version,
+		SchemaVersion:    1,
+		Time:             time.Date(2026, 2, 3, 4, 5, 6, 789_012_000, time.UTC),
+		Data:             json.RawMessage(fmt.Sprintf(`{"version": %d}`, version)),
+	}
+}
+
+func events(aggregateID string, n int) []outbox.Envelope {
+	all := make([]outbox.Envelope, n)
+	for i := range all {
+		all[i] = Event(aggregateID, int64(i+1))
+	}
+	return all
+}
+
+// handler is an outbox.Handler that hands every call to a function and remembers
+// what it was given.
+type handler struct {
+	name   string
+	types  []string
+	handle func(ctx context.Context, e outbox.Envelope) error
+
+	mu     sync.Mutex
+	got    []outbox.Envelope
+	arrive chan struct{} // signals that got grew
+}
+
+func newHandler(name string, handle func(context.Context, outbox.Envelope) error) *handler {
+	return &handler{name: name, types: []string{TypeA, TypeB}, handle: handle, arrive: make(chan struct{}, 1)}
+}
+
+func (h *handler) Name() string         { return h.name }
+func (h *handler) EventTypes() []string { return h.types }
+
+func (h *handler) Handle(ctx context.Context, e outbox.Envelope) (outbox.Handling, error) {
+	h.mu.Lock()
+	h.got = append(h.got, e)
+	h.mu.Unlock()
+	select {
+	case h.arrive <- struct{}{}:
+	default:
+	}
+	if h.handle != nil {
+		if err := h.handle(ctx, e); err != nil {
+			return outbox.NotHandled, err
+		}
+	}
+	return outbox.Applied, nil
+}
+
+func (h *handler) all() []outbox.Envelope {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	return append([]outbox.Envelope(nil), h.got...)
+}
+
+// wait returns what the handler was given once it is n calls or more.
+func (h *handler) wait(t *testing.T, n int) []outbox.Envelope {
+	t.Helper()
+	deadline := time.After(patience)
+	for {
+		if got := h.all(); len(got) >= n {
+			return got
+		}
+		select {
+		case <-h.arrive:
+		case <-deadline:
+			t.Fatalf("the handler was called %d times in %v, want %d", len(h.all()), patience, n)
+		}
+	}
+}
+
+// eventually polls what no signal tells.
+func eventually(t *testing.T, what string, ok func() bool) {
+	t.Helper()
+	deadline := time.Now().Add(patience)
+	for !ok() {
+		if time.Now().After(deadline) {
+			t.Fatalf("%s: not within %v", what, patience)
+		}
+		time.Sleep(5 * time.Millisecond)
+	}
+}
+
+func receive[T any](t *testing.T, what string, c <-chan T) T {
+	t.Helper()
+	select {
+	case v := <-c:
+		return v
+	case <-time.After(patience):
+		t.Fatalf("%s: not within %v", what, patience)
+		panic("unreachable")
+	}
+}
+
+func publish(t *testing.T, p outbox.Publisher, events ...outbox.Envelope) {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), patience)
+	defer cancel()
+	// A broker that has just come back may need a moment.
+	for {
+		err := errors.Join(p.Publish(ctx, events)...)
+		if err == nil {
+			return
+		}
+		if ctx.Err() != nil {
+			t.Fatalf("publish: %v", err)
+		}
+		time.Sleep(5 * time.Millisecond)
+	}
+}
