@@ -194,7 +194,7 @@ func findStale(root *os.Root, want []File, owned []string) ([]string, error) {
 		return err
 	}
 	for _, p := range owned {
-		info, err := root.Lstat(p)
+		info, err := root.Stat(p)
 		switch {
 		case errors.Is(err, fs.ErrNotExist), err != nil && refused(err) != err:
 			continue // nothing of ours there; a wanted file in it is reported by inspect

@@ -68,11 +68,7 @@ func (c *change) apply(ctx context.Context, r Report, data map[string][]byte) er
 	staged := map[string]string{}
 	targets := append(append([]string{}, r.Changed...), r.Missing...)
 	for _, p := range targets {
-		mode := fs.FileMode(0o644)
-		if o, ok := before[p]; ok {
-			mode = o.mode
-		}
-		temp, err := c.stage(p, data[p], mode)
+		temp, err := c.stage(p, data[p], before[p].mode)
 		if err != nil {
 			return fmt.Errorf("write %s: %w", p, err)
 		}
@@ -109,18 +105,21 @@ func (c *change) read(p string) (original, error) {
 
 // stage writes data beside p. Tools that read folders of Go or SQL pass over
 // names that begin with a dot; should we be killed, the next run takes the
-// file for a stale one of ours.
+// file for a stale one of ours. A mode of zero is that of a new file.
 func (c *change) stage(p string, data []byte, mode fs.FileMode) (string, error) {
 	if err := c.makeDir(path.Dir(p)); err != nil {
 		return "", err
 	}
 	temp := path.Join(path.Dir(p), ".outboxgen-"+rand.Text()+".tmp")
-	f, err := c.root.OpenFile(temp, os.O_WRONLY|os.O_CREATE|os.O_EXCL, mode)
+	f, err := c.root.OpenFile(temp, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o644)
 	if err != nil {
 		return "", err
 	}
 	c.temps = append(c.temps, temp)
 	_, err = f.Write(data)
+	if mode != 0 && err == nil {
+		err = f.Chmod(mode) // not through the umask: the file had this mode
+	}
 	return temp, errors.Join(err, f.Close())
 }
 

@@ -9,6 +9,8 @@ import (
 	"encoding/binary"
 	"io"
 	"net"
+	"slices"
+	"strings"
 	"sync"
 	"testing"
 )
@@ -48,6 +50,7 @@ type Proxy struct {
 	stopped  chan struct{}
 
 	mu     sync.Mutex
+	seen   []string
 	faults []*Fault
 	conns  map[net.Conn]bool
 	wg     sync.WaitGroup
@@ -85,9 +88,22 @@ func (p *Proxy) At(action Action, match func(statement string) bool) *Fault {
 // Is matches a statement by its whole text.
 func Is(text string) func(string) bool { return func(s string) bool { return s == text } }
 
+// Has matches a statement by a part of its text.
+func Has(text string) func(string) bool {
+	return func(s string) bool { return strings.Contains(s, text) }
+}
+
+// Statements returns what came by so far, in its order.
+func (p *Proxy) Statements() []string {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return slices.Clone(p.seen)
+}
+
 func (p *Proxy) take(statement string) *Fault {
 	p.mu.Lock()
 	defer p.mu.Unlock()
+	p.seen = append(p.seen, statement)
 	for i, f := range p.faults {
 		if f.match(statement) {
 			p.faults = append(p.faults[:i:i], p.faults[i+1:]...)

@@ -17,10 +17,11 @@ func inSchema(in Input, m message, text []byte) diag.Diagnostic {
 		Message: m.text,
 	}
 	named := relation.FindStringSubmatch(m.text)
+	if near := syntaxError.FindStringSubmatch(m.text); near != nil {
+		d.Pos.Col = nearColumn(text, m, near[1])
+		d.Hint = "sqlc's parser reads it as MySQL 8, without the client's own commands such as DELIMITER"
+	}
 	if named == nil {
-		if strings.HasPrefix(m.text, "syntax error") {
-			d.Hint = "the file is read as MySQL 8 by sqlc's parser, which also knows no client commands such as DELIMITER"
-		}
 		return d
 	}
 	table := named[1]
@@ -37,6 +38,21 @@ func inSchema(in Input, m message, text []byte) diag.Diagnostic {
 		}
 	}
 	return d
+}
+
+var syntaxError = regexp.MustCompile(`^syntax error near "(.*)"$`)
+
+// nearColumn is where the text begins that the parser stumbled over; it gives
+// the column in which the first word of that ends.
+func nearColumn(text []byte, m message, near string) int {
+	lines := bytes.Split(text, []byte("\n"))
+	if near == "" || m.line > len(lines) {
+		return m.col
+	}
+	if i := bytes.Index(lines[m.line-1], []byte(strings.TrimSpace(near))); i >= 0 {
+		return i + 1
+	}
+	return m.col
 }
 
 // mention finds the statement that sqlc means: the last that creates the table,

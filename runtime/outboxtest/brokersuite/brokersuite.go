@@ -4,6 +4,7 @@
 package brokersuite
 
 import (
+	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
@@ -11,6 +12,9 @@ import (
 	"sync"
 	"testing"
 	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/google/go-cmp/cmp/cmpopts"
 
 	"github.com/outboxgen/outboxgen/runtime/outbox"
 )
@@ -40,6 +44,12 @@ func Event(aggregateID string, version int64) outbox.Envelope {
 		Time:             time.Date(2026, 2, 3, 4, 5, 6, 789_012_000, time.UTC),
 		Data:             json.RawMessage(fmt.Sprintf(`{"version": %d}`, version)),
 	}
+}
+
+// compare shows how two envelopes differ; no headers are like empty ones.
+func compare(want, got outbox.Envelope) string {
+	sameBytes := cmp.Comparer(func(a, b json.RawMessage) bool { return bytes.Equal(a, b) })
+	return cmp.Diff(want, got, cmpopts.EquateEmpty(), sameBytes)
 }
 
 func events(aggregateID string, n int) []outbox.Envelope {

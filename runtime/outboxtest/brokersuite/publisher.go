@@ -9,7 +9,6 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
-	"github.com/google/go-cmp/cmp/cmpopts"
 	"github.com/google/uuid"
 
 	"github.com/outboxgen/outboxgen/runtime/outbox"
@@ -75,7 +74,7 @@ func publishedComesBack(t *testing.T, f PublisherFixture) {
 		byID[e.ID] = e
 	}
 	for _, want := range sent {
-		if diff := cmp.Diff(want, byID[want.ID], cmpopts.EquateEmpty()); diff != "" {
+		if diff := compare(want, byID[want.ID]); diff != "" {
 			t.Errorf("event changed on its way (-sent +stored):\n%s", diff)
 		}
 	}

@@ -7,8 +7,6 @@ import (
 	"sync/atomic"
 	"testing"
 
-	"github.com/google/go-cmp/cmp"
-	"github.com/google/go-cmp/cmp/cmpopts"
 	"github.com/google/uuid"
 
 	"github.com/outboxgen/outboxgen/runtime/outbox"
@@ -87,7 +85,7 @@ func deliveredAsItWas(t *testing.T, f SubscriberFixture) {
 		got[e.ID] = e
 	}
 	for _, want := range sent {
-		if diff := cmp.Diff(want, got[want.ID], cmpopts.EquateEmpty()); diff != "" {
+		if diff := compare(want, got[want.ID]); diff != "" {
 			t.Errorf("event changed on its way (-sent +handled):\n%s", diff)
 		}
 	}
@@ -122,7 +120,7 @@ func errorRedelivers(t *testing.T, f SubscriberFixture) {
 	sent.Headers = map[string]string{"traceparent": "00-1-2-01"}
 	publish(t, f.Publisher, sent)
 	for i, e := range h.wait(t, 4) {
-		if diff := cmp.Diff(sent, e, cmpopts.EquateEmpty()); diff != "" {
+		if diff := compare(sent, e); diff != "" {
 			t.Errorf("delivery %d (-sent +handled):\n%s", i+1, diff)
 		}
 	}

@@ -1,0 +1,75 @@
+package integration
+
+import (
+	"context"
+	"testing"
+
+	"github.com/go-sql-driver/mysql"
+	"github.com/google/uuid"
+
+	"github.com/outboxgen/outboxgen/example/schema"
+	"github.com/outboxgen/outboxgen/gen/orderevents"
+	"github.com/outboxgen/outboxgen/internal/dbserver"
+	"github.com/outboxgen/outboxgen/internal/dbtest"
+	"github.com/outboxgen/outboxgen/runtime/outbox"
+	"github.com/outboxgen/outboxgen/runtime/outboxtest/storesuite"
+)
+
+// The suite runs under connection settings that must make no difference: whether
+// affected rows are those found or those changed, in which time zone the session
+// and the driver are, whether the driver or the server puts the arguments in.
+func TestStore(t *testing.T) {
+	settings := map[string]func(*mysql.Config){
+		"default": nil,
+		"prepared": func(c *mysql.Config) {
+			c.InterpolateParams = false
+		},
+		"other zone, found rows": func(c *mysql.Config) {
+			c.ClientFoundRows = true
+			c.ParseTime = true
+			c.Params = map[string]string{"time_zone": "'-05:00'"}
+		},
+	}
+	for _, flavor := range dbserver.Flavors() {
+		for name, change := range settings {
+			t.Run(flavor.String()+"/"+name, func(t *testing.T) {
+				t.Parallel()
+				server := dbtest.New(t, flavor)
+				server.Exec(t, schema.Statements()...)
+				server.Exec(t, orderevents.Schema()...)
+				db := open(t, via(t, server, "", change))
+				storesuite.Run(t, func(t *testing.T) storesuite.Harness { return storeHarness(t, db) })
+			})
+		}
+	}
+}
+
+func storeHarness(t *testing.T, db *outbox.DB) storesuite.Harness {
+	mustExec(t, db, "DELETE FROM outbox_event")
+	mustExec(t, db, "DELETE FROM outbox_failure")
+	return storesuite.Harness{
+		Store: orderevents.NewStore(db),
+		Write: func(t *testing.T, n int) []uuid.UUID { return writeEvents(t, db, n) },
+		WriteOpen: func(t *testing.T) (uuid.UUID, func()) {
+			id := outbox.NewEventID()
+			tx, err := db.BeginTx(context.WithoutCancel(t.Context()), nil)
+			if err != nil {
+				t.Fatal(err)
+			}
+			t.Cleanup(func() { _ = tx.Rollback() })
+			if err := orderevents.WriteOrderAccepted(t.Context(), tx, id, acceptedPayload(1)); err != nil {
+				t.Fatal(err)
+			}
+			return id, func() {
+				if err := tx.Commit(); err != nil {
+					t.Error(err)
+				}
+			}
+		},
+		State: func(t *testing.T, id uuid.UUID) outbox.EventState { return state(t, db, id) },
+		Expire: func(t *testing.T) {
+			mustExec(t, db, `UPDATE outbox_event SET lease_until = UTC_TIMESTAMP(6) - INTERVAL 1 SECOND,
+				available_at = UTC_TIMESTAMP(6) - INTERVAL 1 SECOND WHERE status = 0 AND lease_owner <> ''`)
+		},
+	}
+}
