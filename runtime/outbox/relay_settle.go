@@ -14,18 +14,18 @@ func (r *relayRun) settleAll(in <-chan *leasedBatch) {
 	}
 }
 
-// settle tries until it succeeds or the lease is over: then others may have the
-// events, and every mark would only find that out. What is not marked is
-// published again.
+// settle tries until it succeeds or the lease is over, and at least once: the
+// store marks only what is still this lease's, so that a late try does no harm
+// and may spare a repeat. What is not marked is published again.
 func (r *relayRun) settle(b *leasedBatch) {
 	if !needsSettling(b.outcomes) {
 		return
 	}
-	ctx, cancel := context.WithDeadline(context.Background(), b.deadline.Add(r.cfg.LeaseMargin))
+	leaseEnd, cancel := context.WithDeadline(context.Background(), b.deadline.Add(r.cfg.LeaseMargin))
 	defer cancel()
 	for failures := 1; ; failures++ {
-		// A call by call bound: a settle that hangs must leave time for another.
-		call, cancelCall := context.WithTimeout(ctx, max(r.cfg.Lease/4, time.Second))
+		// A call that hangs must leave time for another.
+		call, cancelCall := context.WithTimeout(context.Background(), max(r.cfg.Lease/4, time.Second))
 		result, err := r.store.Settle(call, b.Batch, b.outcomes)
 		cancelCall()
 		if err == nil {
@@ -35,7 +35,7 @@ func (r *relayRun) settle(b *leasedBatch) {
 		if failures == 1 {
 			r.log.Warn("settle failed; trying again", "events", len(b.Events), "error", err)
 		}
-		if !sleep(ctx, backoff(r.cfg.OutageBackoff, r.cfg.OutageBackoffMax, failures)) {
+		if !sleep(leaseEnd, backoff(r.cfg.OutageBackoff, r.cfg.OutageBackoffMax, failures)) {
 			r.stats.abandoned.Add(int64(len(b.Events)))
 			r.log.Warn("settle given up; the events are due again when their lease ends",
 				"events", len(b.Events), "error", err)
