@@ -74,7 +74,7 @@ func (c *checker) claimNames(n *node, what string, goNames ...string) {
 
 // fixedNames are what the generated package declares whatever the file says.
 func fixedNames() []string {
-	return []string{"Open", "NewStore", "Schema", "Service", "Store", "Queries"}
+	return []string{"LookupConsumed", "LookupEvent", "NewStore", "Schema", "Service"}
 }
 
 // checkGoNames reports identifiers that two things would declare. One finding

@@ -2,6 +2,8 @@ package outbox
 
 import (
 	"encoding/json"
+	"fmt"
+	"log/slog"
 	"time"
 
 	"github.com/google/uuid"
@@ -26,11 +28,26 @@ type Envelope struct {
 	Data json.RawMessage
 }
 
+// Format prints the event's type and id with every verb: payload and headers may
+// be private.
+func (e Envelope) Format(f fmt.State, _ rune) { _, _ = fmt.Fprintf(f, "%s %s", e.Type, e.ID) }
+
+// LogValue is what slog shows: as much as Format.
+func (e Envelope) LogValue() slog.Value {
+	return slog.GroupValue(slog.String("type", e.Type), slog.String("id", e.ID.String()))
+}
+
 // Message is an event as a handler gets it: the payload decoded, the rest as it came.
 type Message[T any] struct {
 	Envelope Envelope
 	Payload  T
 }
+
+// Format prints as the envelope does.
+func (m Message[T]) Format(f fmt.State, verb rune) { m.Envelope.Format(f, verb) }
+
+// LogValue is what slog shows: as much as Format.
+func (m Message[T]) LogValue() slog.Value { return m.Envelope.LogValue() }
 
 // EventID is the event's id. Hand it as the idempotency key to whatever remote
 // side a handler calls.

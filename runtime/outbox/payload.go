@@ -49,10 +49,14 @@ func (c *Check) String(field, value string) {
 	}
 }
 
-// Float requires a finite number; JSON has no other.
+// Float requires a finite number; JSON has no other. A negative zero would come
+// back from MySQL's JSON column as a positive one.
 func (c *Check) Float(field string, value float64) {
-	if math.IsNaN(value) || math.IsInf(value, 0) {
+	switch {
+	case math.IsNaN(value) || math.IsInf(value, 0):
 		c.Fail(field, "not a finite number")
+	case value == 0 && math.Signbit(value):
+		c.Fail(field, "negative zero")
 	}
 }
 
@@ -118,10 +122,14 @@ func DecodePayload[T any](data []byte) (T, error) {
 	return zero, fmt.Errorf("decode payload: %w", withoutValues(err))
 }
 
+// withoutValues lets through what is known to hold no value. A type of somebody
+// else's may quote what it could not read.
 func withoutValues(err error) error {
 	var (
-		typeErr   *json.UnmarshalTypeError
-		syntaxErr *json.SyntaxError
+		typeErr    *json.UnmarshalTypeError
+		syntaxErr  *json.SyntaxError
+		missingErr *MissingFieldsError
+		formErr    formError
 	)
 	switch {
 	case errors.As(err, &typeErr):
@@ -129,10 +137,19 @@ func withoutValues(err error) error {
 		return fmt.Errorf("field %q: a JSON %s does not fit", typeErr.Field, found)
 	case errors.As(err, &syntaxErr):
 		return fmt.Errorf("not JSON, at byte %d", syntaxErr.Offset)
+	case errors.As(err, &missingErr):
+		return missingErr
+	case errors.As(err, &formErr):
+		return formErr
 	default:
-		return err
+		return fmt.Errorf("a value does not fit its type (%T)", err)
 	}
 }
+
+// formError says that a value hasn't the form of its type, without the value.
+type formError string
+
+func (e formError) Error() string { return string(e) }
 
 // UnknownSchemaVersion is the error for a schema version that this build can't decode.
 func UnknownSchemaVersion(eventType string, version int) error {

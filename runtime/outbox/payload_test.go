@@ -3,6 +3,8 @@ package outbox_test
 import (
 	"encoding/json"
 	"errors"
+	"fmt"
+	"log/slog"
 	"math"
 	"strings"
 	"testing"
@@ -128,6 +130,43 @@ func TestDecodeErrorsHoldNoValues(t *testing.T) {
 		if err == nil || strings.Contains(err.Error(), "4111") || strings.Contains(err.Error(), "9999") {
 			t.Errorf("%s: %v", data, err)
 		}
+	}
+}
+
+// quoting is a type of somebody else's, whose error quotes what it got.
+type quoting struct{}
+
+func (*quoting) UnmarshalText(text []byte) error { return fmt.Errorf("can't read %q", text) }
+
+func TestForeignDecodeErrorsHoldNoValues(t *testing.T) {
+	type payload struct{ Q quoting }
+	_, err := outbox.DecodePayload[payload]([]byte(`{"Q":"secret"}`))
+	if err == nil || strings.Contains(err.Error(), "secret") {
+		t.Errorf("got %v", err)
+	}
+}
+
+func TestMessagesPrintNoPayload(t *testing.T) {
+	type payload struct{ Card string }
+	m := outbox.Message[payload]{
+		Envelope: outbox.Envelope{
+			ID: outbox.NewEventID(), Type: "card.added",
+			Headers: map[string]string{"secret": "secret"}, Data: json.RawMessage(`{"Card":"secret"}`),
+		},
+		Payload: payload{Card: "secret"},
+	}
+	var log strings.Builder
+	for _, handler := range []slog.Handler{slog.NewTextHandler(&log, nil), slog.NewJSONHandler(&log, nil)} {
+		slog.New(handler).Info("got", "message", m, "envelope", m.Envelope)
+	}
+	for _, verb := range []string{"%v", "%+v", "%#v", "%s", "%d", "%q", "%x"} {
+		fmt.Fprintf(&log, verb+verb, m, m.Envelope)
+	}
+	if strings.Contains(log.String(), "secret") || strings.Contains(log.String(), "736563726574") {
+		t.Errorf("the payload was printed:\n%s", log.String())
+	}
+	if !strings.Contains(log.String(), m.Envelope.ID.String()) {
+		t.Error("the event id was not")
 	}
 }
 

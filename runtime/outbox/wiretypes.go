@@ -1,7 +1,6 @@
 package outbox
 
 import (
-	"errors"
 	"fmt"
 	"regexp"
 	"time"
@@ -21,7 +20,7 @@ func TimestampOf(t time.Time) Timestamp { return Timestamp{t.UTC().Truncate(time
 // Validate refuses what RFC 3339 can't hold.
 func (t Timestamp) Validate() error {
 	if y := t.UTC().Year(); y < 0 || y > 9999 {
-		return errors.New("the year is outside 0 to 9999")
+		return formError("the year is outside 0 to 9999")
 	}
 	return nil
 }
@@ -41,7 +40,7 @@ func (t *Timestamp) UnmarshalJSON(data []byte) error {
 	}
 	parsed, err := time.Parse(`"`+time.RFC3339Nano+`"`, string(data))
 	if err != nil {
-		return errors.New("not an RFC 3339 time")
+		return formError("not an RFC 3339 time")
 	}
 	*t = TimestampOf(parsed)
 	return nil
@@ -64,7 +63,7 @@ func DateOf(t time.Time) Date {
 func (d Date) Validate() error {
 	t := time.Date(d.Year, d.Month, d.Day, 0, 0, 0, 0, time.UTC)
 	if d.Year < 0 || d.Year > 9999 || DateOf(t) != d {
-		return errors.New("not a calendar day")
+		return formError("not a calendar day")
 	}
 	return nil
 }
@@ -86,7 +85,7 @@ func (d *Date) UnmarshalJSON(data []byte) error {
 	}
 	t, err := time.Parse(`"`+time.DateOnly+`"`, string(data))
 	if err != nil {
-		return errors.New("not a date of the form 2006-01-02")
+		return formError("not a date of the form 2006-01-02")
 	}
 	*d = DateOf(t)
 	return nil
@@ -104,7 +103,7 @@ func (d Duration) MarshalText() ([]byte, error) { return []byte(d.String()), nil
 func (d *Duration) UnmarshalText(text []byte) error {
 	parsed, err := time.ParseDuration(string(text))
 	if err != nil {
-		return errors.New(`not a duration such as "1h30m"`)
+		return formError(`not a duration such as "1h30m"`)
 	}
 	*d = Duration(parsed)
 	return nil
@@ -121,7 +120,7 @@ var decimalPattern = regexp.MustCompile(`^-?[0-9]{1,128}(\.[0-9]{1,128})?$`)
 // Validate refuses text that isn't a decimal number.
 func (d Decimal) Validate() error {
 	if !decimalPattern.MatchString(string(d)) {
-		return errors.New(`not a decimal number such as "12.50"`)
+		return formError(`not a decimal number such as "12.50"`)
 	}
 	return nil
 }
