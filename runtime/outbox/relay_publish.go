@@ -3,6 +3,7 @@ package outbox
 import (
 	"context"
 	"fmt"
+	"slices"
 	"time"
 )
 
@@ -54,20 +55,14 @@ func (r *relayRun) publish(ctx context.Context, b *leasedBatch) []EventOutcome {
 	results := r.publisher.Publish(publishCtx, messages)
 	cancel()
 
-	var unavailable error
-	for i, e := range events {
-		err := error(nil)
-		if len(results) == len(messages) {
-			err = results[i]
-		} else {
-			err = PublishUnknown(fmt.Errorf("the publisher returned %d results for %d messages", len(results), len(messages)))
-		}
-		if err != nil && FailureKindOf(err) == FailureUnavailable {
-			unavailable = err
-		}
-		outcomes = append(outcomes, r.outcome(e, err))
+	if len(results) != len(messages) {
+		err := PublishUnknown(fmt.Errorf("the publisher returned %d results for %d messages", len(results), len(messages)))
+		results = slices.Repeat([]error{err}, len(messages))
 	}
-	r.noteAvailability(outcomes, unavailable)
+	for i, e := range events {
+		outcomes = append(outcomes, r.outcome(e, results[i]))
+	}
+	r.noteAvailability(results)
 	return outcomes
 }
 
@@ -102,25 +97,29 @@ func (r *relayRun) outcome(e Event, err error) EventOutcome {
 	return o
 }
 
-// noteAvailability begins, prolongs or ends an outage. A batch that ended with
-// the broker away begins one, whatever was confirmed before.
-func (r *relayRun) noteAvailability(outcomes []EventOutcome, unavailable error) {
-	if unavailable != nil {
-		pause, isNew := r.outage.begin()
-		r.stats.pauses.Add(1)
-		if isNew {
-			r.log.Warn("the broker is unavailable; pausing", "pause", pause, "error", unavailable)
-		}
-		return
-	}
-	for _, o := range outcomes {
-		// Any answer but an unknown one shows that the broker is back.
-		if o.Kind != OutcomeUnknown {
+// noteAvailability begins, prolongs or ends an outage. One message that was
+// answered, with a yes or a no, shows that the broker is there, whatever became
+// of the others: a publisher may hold back those behind one that failed.
+func (r *relayRun) noteAvailability(results []error) {
+	var unavailable error
+	for _, err := range results {
+		switch kind := FailureKindOf(err); {
+		case err == nil, kind == FailureFailed, kind == FailureRejected:
 			if r.outage.end() {
 				r.log.Info("the broker is available again")
 			}
 			return
+		case kind == FailureUnavailable:
+			unavailable = err
 		}
+	}
+	if unavailable == nil {
+		return
+	}
+	pause, isNew := r.outage.begin()
+	r.stats.pauses.Add(1)
+	if isNew {
+		r.log.Warn("the broker is unavailable; pausing", "pause", pause, "error", unavailable)
 	}
 }
 
