@@ -36,7 +36,11 @@ generate: build ## Write the generated files anew
 
 .PHONY: build
 build: setup ## Build bin/outboxgen
-	CGO_ENABLED=0 go build -trimpath -o $(OUTBOXGEN) ./cmd/outboxgen
+	CGO_ENABLED=0 go build -o $(OUTBOXGEN) ./cmd/outboxgen
+
+.PHONY: server
+server: setup ## Run a throwaway database until Ctrl-C and print its DSN (DB=mysql or DB=mariadb)
+	$(WITH_SERVERS) -$(or $(DB),mysql) -- go run ./internal/dbserver/cmd/scratch
 
 .PHONY: bench
 bench: setup ## Measure the relay against a bare loop of its statements, on both databases

@@ -157,6 +157,9 @@ func TestOutageCountsNoAttempts(t *testing.T) {
 		if r.Stats().Pauses < 100 || r.Stats().Pauses > 400 {
 			t.Errorf("%d pauses in 30 minutes", r.Stats().Pauses)
 		}
+		if last := store.claims[len(store.claims)-1]; last.Limit != 100 {
+			t.Errorf("after the outage a claim asks for %d events, want 100", last.Limit)
+		}
 		// The first batch found it out; the one claimed ahead is given back, and a probe is one message.
 		if messages > 100+int(r.Stats().Pauses) {
 			t.Errorf("%d messages tried in %d calls during the outage", messages, calls)
