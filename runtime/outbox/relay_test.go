@@ -142,7 +142,7 @@ func TestOutageCountsNoAttempts(t *testing.T) {
 				}
 			}
 			return results
-		}), outbox.RelayConfig{BatchSize: 100})
+		}), outbox.RelayConfig{BatchSize: 400})
 		time.Sleep(31 * time.Minute)
 		stop()
 		if n := store.count("published"); n != 1000 {
@@ -157,11 +157,11 @@ func TestOutageCountsNoAttempts(t *testing.T) {
 		if r.Stats().Pauses < 100 || r.Stats().Pauses > 400 {
 			t.Errorf("%d pauses in 30 minutes", r.Stats().Pauses)
 		}
-		if last := store.claims[len(store.claims)-1]; last.Limit != 100 {
-			t.Errorf("after the outage a claim asks for %d events, want 100", last.Limit)
+		if last := store.claims[len(store.claims)-1]; last.Limit != 400 {
+			t.Errorf("after the outage a claim asks for %d events, want 400", last.Limit)
 		}
 		// The first batch found it out; the one claimed ahead is given back, and a probe is one message.
-		if messages > 100+int(r.Stats().Pauses) {
+		if messages > 400+int(r.Stats().Pauses) {
 			t.Errorf("%d messages tried in %d calls during the outage", messages, calls)
 		}
 	})
@@ -289,11 +289,13 @@ func TestLostLeaseIsCountedAndChangesNothing(t *testing.T) {
 func TestPublishIsNotStartedWithTooLittleLease(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		store := newMemStore(20)
-		store.settleErr = nil
 		published := map[string]int{}
 		_, stop := startRelay(t, store, publisherFunc(func(_ context.Context, e outbox.Envelope) error {
+			if left := time.Until(store.row(e.ID.String()).due); left < 12*time.Second {
+				t.Errorf("a publish began with %v of its lease left", left)
+			}
 			published[e.ID.String()]++
-			time.Sleep(9 * time.Second) // one message a batch, so that the next batch waits as long
+			time.Sleep(9 * time.Second) // the next batch is claimed already, and waits as long
 			return nil
 		}), outbox.RelayConfig{BatchSize: 1, Lease: 20 * time.Second, PublishTimeout: 10 * time.Second, LeaseMargin: 2 * time.Second})
 		time.Sleep(5 * time.Minute)

@@ -131,6 +131,7 @@ func (b *Broker) Redeliver(id uuid.UUID) {
 			if e.ID == id {
 				for _, g := range b.groups {
 					delete(g.acked, i)
+					g.from = min(g.from, i)
 				}
 			}
 		}

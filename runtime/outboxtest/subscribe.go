@@ -15,6 +15,7 @@ type group struct {
 	types  []string
 	acked  map[int]bool // by index into Broker.stored
 	flight map[int]bool
+	from   int // nothing below waits: it is acknowledged or of another type
 }
 
 // Subscribe delivers to the handler, in the order of the broker, what it has not
@@ -38,7 +39,7 @@ func (b *Broker) Subscribe(ctx context.Context, h outbox.Handler) error {
 		g = &group{acked: make(map[int]bool), flight: make(map[int]bool)}
 		b.groups[h.Name()] = g
 	}
-	g.types = h.EventTypes()
+	g.types, g.from = h.EventTypes(), 0
 	b.mu.Unlock()
 
 	for {
@@ -72,12 +73,15 @@ func (b *Broker) next(ctx context.Context, g *group) (index int, e outbox.Envelo
 			return 0, e, 0, ctx.Err()
 		case b.down || b.paused:
 		default:
-			for i, e := range b.stored {
-				if !g.acked[i] && !g.flight[i] && slices.Contains(g.types, e.Type) {
+			for i := g.from; i < len(b.stored); i++ {
+				switch waits := !g.acked[i] && slices.Contains(g.types, b.stored[i].Type); {
+				case waits && !g.flight[i]:
 					g.flight[i] = true
-					copies = b.copies
+					index, e, copies = i, b.stored[i], b.copies
 					b.mu.Unlock()
-					return i, e, copies, nil
+					return index, e, copies, nil
+				case !waits && i == g.from:
+					g.from++
 				}
 			}
 		}

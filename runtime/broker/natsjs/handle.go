@@ -104,17 +104,27 @@ func (s *subscription) keepAlive(log logger, m jetstream.Msg) (stop func()) {
 	}
 }
 
-// ack acknowledges and waits for the server's answer. Without one, the message is
-// delivered again after AckWait.
+// ackRetry is the pause before an acknowledgement that couldn't be sent, as while
+// reconnecting, is sent again.
+const ackRetry = 50 * time.Millisecond
+
+// ack acknowledges and waits for the server's answer. Without one before
+// AckTimeout, the message is delivered again after AckWait.
 func (s *subscription) ack(ctx context.Context, log logger, m jetstream.Msg) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), s.cfg.AckTimeout)
 	defer cancel()
-	if err := m.DoubleAck(ctx); err != nil {
-		s.stats.AckFailed.Add(1)
-		log.Warn("the event was handled, but its acknowledgement is not confirmed; it may be delivered again", "error", err)
-		return
+	for {
+		err := m.DoubleAck(ctx)
+		if err == nil {
+			s.stats.Acked.Add(1)
+			return
+		}
+		if s.js.Conn().IsClosed() || !sleep(ctx, ackRetry) {
+			s.stats.AckFailed.Add(1)
+			log.Warn("the event was handled, but its acknowledgement is not confirmed; it may be delivered again", "error", err)
+			return
+		}
 	}
-	s.stats.Acked.Add(1)
 }
 
 func (s *subscription) nak(log logger, m jetstream.Msg, delay time.Duration) {

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"runtime"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -69,6 +70,13 @@ func TestMissingStream(t *testing.T) {
 	t.Parallel()
 	r := newRig(t)
 	p := r.publisher(PublisherConfig{SubjectPrefix: "nowhere"})
+	var sent atomic.Int64
+	r.proxy.dropIf(func(subject string, _ []byte) bool {
+		if strings.HasPrefix(subject, "nowhere.") {
+			sent.Add(1)
+		}
+		return false
+	})
 	results := p.Publish(t.Context(), []outbox.Envelope{brokersuite.Event("a", 1), brokersuite.Event("a", 2), brokersuite.Event("b", 1)})
 	for _, err := range results {
 		wantKind(t, err, outbox.FailureUnavailable)
@@ -78,6 +86,9 @@ func TestMissingStream(t *testing.T) {
 	}
 	if !errors.Is(results[1], ErrHeldBack) {
 		t.Errorf("%v, want ErrHeldBack", results[1])
+	}
+	if n := sent.Load(); n != 2 {
+		t.Errorf("%d messages were sent, want one of each aggregate, once: trying again is the relay's", n)
 	}
 }
 
@@ -261,7 +272,9 @@ func TestConnectionLostInFlight(t *testing.T) {
 func TestNotConnected(t *testing.T) {
 	t.Parallel()
 	r := newRig(t)
-	p := r.publisher(PublisherConfig{})
+	// Not even where the connection would buffer.
+	r.via = connect(t, "nats://"+r.proxy.addr(), nats.ReconnectBufSize(nats.DefaultReconnectBufSize))
+	p := r.publisher(PublisherConfig{AckTimeout: 100 * time.Millisecond})
 	r.server.Stop()
 	waitUntil(t, "the connection is lost", func() bool { return r.via.Conn().Status() != nats.CONNECTED })
 	for _, err := range p.Publish(t.Context(), []outbox.Envelope{brokersuite.Event("a", 1), brokersuite.Event("b", 1)}) {

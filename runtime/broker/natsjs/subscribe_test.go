@@ -3,6 +3,7 @@ package natsjs
 import (
 	"bytes"
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"log/slog"
@@ -135,6 +136,31 @@ func TestConcurrency(t *testing.T) {
 		r.publish(brokersuite.Event("a", int64(i)))
 	}
 	waitUntil(t, "four handlers run at a time", func() bool { return r.unacked("projector") == 0 })
+}
+
+// A message is given back with a delay that grows: a bare nak comes back at once.
+func TestNakDelays(t *testing.T) {
+	t.Parallel()
+	r := newRig(t)
+	delays := make(chan time.Duration, 100)
+	r.proxy.dropIf(func(subject string, body []byte) bool {
+		if rest, isNak := strings.CutPrefix(string(body), "-NAK"); isNak && strings.HasPrefix(subject, "$JS.ACK.") {
+			var delay struct{ Delay time.Duration }
+			_ = json.Unmarshal([]byte(rest), &delay) // 0 when there is none
+			delays <- delay.Delay
+		}
+		return false
+	})
+	cfg := subscribeConfig()
+	cfg.Backoff, cfg.MaxBackoff = 10*time.Millisecond, 40*time.Millisecond
+	r.subscribe(funcHandler(func(context.Context, outbox.Envelope) error { return errors.New("no") }), cfg)
+	r.publish(brokersuite.Event("a", 1))
+	for i, want := range []time.Duration{10, 20, 40, 40} {
+		want *= time.Millisecond
+		if got := <-delays; got < want*79/100 || got > want*121/100 {
+			t.Errorf("delay %d is %v, want about %v", i+1, got, want)
+		}
+	}
 }
 
 // A message that is no event isn't acknowledged, is logged once, and, when more than
@@ -367,7 +393,9 @@ func TestForeignConsumerIsLeftAlone(t *testing.T) {
 		if _, err := r.js.CreateConsumer(t.Context(), stream, cfg); err != nil {
 			t.Fatalf("%s: %v", name, err)
 		}
-		err := Subscribe(t.Context(), r.via, nothing, subscribeConfig())
+		ctx, cancel := context.WithTimeout(t.Context(), 5*time.Second)
+		err := Subscribe(ctx, r.via, nothing, subscribeConfig())
+		cancel()
 		if !errors.Is(err, ErrConsumerMismatch) {
 			t.Errorf("%s: %v, want ErrConsumerMismatch", name, err)
 		}

@@ -174,6 +174,17 @@ func TestHeadersOnTheWire(t *testing.T) {
 	}
 }
 
+// nats.go would trim these; the event would arrive changed.
+func TestBlanksAroundAHeader(t *testing.T) {
+	for _, value := range []string{" a", "a ", " "} {
+		e := cafe()
+		e.Headers = map[string]string{"note": value}
+		if _, err := encode("orders.x", e); err == nil {
+			t.Errorf("the header value %q is taken", value)
+		}
+	}
+}
+
 func cafe() outbox.Envelope {
 	return outbox.Envelope{
 		ID: outbox.NewEventID(), Source: "orders", Type: "order.accepted", AggregateType: "order", AggregateID: "café 1",

@@ -156,6 +156,28 @@ func staleLeaseChangesNothing(t *testing.T, h Harness) {
 	wantState(t, h, ids[0], "PUBLISHED")
 }
 
+// What has ended stays as it ended, also for the lease that ended it.
+func endedStaysEnded(t *testing.T, h Harness) {
+	ids := h.Write(t, 2)
+	b := claim(t, h, NewOwner(), 10)
+	outcomes := all(b, outbox.OutcomePublished)
+	outcomes[1].Kind = outbox.OutcomeDead
+	settle(t, h, b, outcomes)
+	published, dead := wantState(t, h, ids[0], "PUBLISHED"), wantState(t, h, ids[1], "DEAD")
+	for _, kind := range []outbox.OutcomeKind{outbox.OutcomePublished, outbox.OutcomeReleased, outbox.OutcomeRetry, outbox.OutcomeDead} {
+		settle(t, h, b, all(b, kind))
+		if after := h.State(t, ids[0]); after != published {
+			t.Errorf("outcome %d changed a published event:\n%+v\n%+v", kind, published, after)
+		}
+		if after := h.State(t, ids[1]); after != dead {
+			t.Errorf("outcome %d changed a dead event:\n%+v\n%+v", kind, dead, after)
+		}
+	}
+	if n, err := h.Store.Renew(t.Context(), b, lease); err != nil || n != 0 {
+		t.Errorf("renewed %d leases of events that have ended (%v)", n, err)
+	}
+}
+
 func partlyLostLease(t *testing.T, h Harness) {
 	ids := h.Write(t, 4)
 	first := claim(t, h, NewOwner(), 10)

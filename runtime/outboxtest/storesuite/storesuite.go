@@ -56,6 +56,7 @@ func Run(t *testing.T, newHarness func(t *testing.T) Harness) {
 		{"LeavesUnknownLeased", leavesUnknownLeased},
 		{"SettlesMixed", settlesMixed},
 		{"StaleLeaseChangesNothing", staleLeaseChangesNothing},
+		{"EndedStaysEnded", endedStaysEnded},
 		{"PartlyLostLease", partlyLostLease},
 		{"Renews", renews},
 		{"CountsBacklog", countsBacklog},
