@@ -4,17 +4,11 @@
 package brokersuite
 
 import (
-	"bytes"
 	"context"
-	"encoding/json"
 	"errors"
-	"fmt"
 	"sync"
 	"testing"
 	"time"
-
-	"github.com/google/go-cmp/cmp"
-	"github.com/google/go-cmp/cmp/cmpopts"
 
 	"github.com/outboxgen/outboxgen/runtime/outbox"
 )
@@ -30,35 +24,6 @@ const (
 
 // patience is how long the suites wait for what must happen.
 const patience = 30 * time.Second
-
-// Event makes an envelope of type TypeA.
-func Event(aggregateID string, version int64) outbox.Envelope {
-	return outbox.Envelope{
-		ID:               outbox.NewEventID(),
-		Source:           Source,
-		Type:             TypeA,
-		AggregateType:    "order",
-		AggregateID:      aggregateID,
-		AggregateVersion: version,
-		SchemaVersion:    1,
-		Time:             time.Date(2026, 2, 3, 4, 5, 6, 789_012_000, time.UTC),
-		Data:             json.RawMessage(fmt.Sprintf(`{"version": %d}`, version)),
-	}
-}
-
-// compare shows how two envelopes differ; no headers are like empty ones.
-func compare(want, got outbox.Envelope) string {
-	sameBytes := cmp.Comparer(func(a, b json.RawMessage) bool { return bytes.Equal(a, b) })
-	return cmp.Diff(want, got, cmpopts.EquateEmpty(), sameBytes)
-}
-
-func events(aggregateID string, n int) []outbox.Envelope {
-	all := make([]outbox.Envelope, n)
-	for i := range all {
-		all[i] = Event(aggregateID, int64(i+1))
-	}
-	return all
-}
 
 // handler is an outbox.Handler that hands every call to a function and remembers
 // what it was given.
