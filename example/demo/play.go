@@ -1,0 +1,247 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/nats-io/nats.go/jetstream"
+
+	"github.com/outboxgen/outboxgen/gen/orderevents"
+	"github.com/outboxgen/outboxgen/runtime/broker/natsjs"
+	"github.com/outboxgen/outboxgen/runtime/outbox"
+)
+
+const (
+	// stallTimeout bounds the wait for everything to arrive: so long without any
+	// progress is too long. A message that failed waits for up to 36 s.
+	stallTimeout = 45 * time.Second
+
+	// deathTimeout bounds the wait for the victims, after the load.
+	deathTimeout = 15 * time.Second
+)
+
+var consumerNames = []string{orderevents.ConsumerNameNotificationPlanner, orderevents.ConsumerNameSalesReport}
+
+// play runs the load and sees to what happens meanwhile, in whatever order.
+func (c *cast) play(ctx context.Context, l *load, errands []errand, found *facts) error {
+	loaded := make(chan error, 1)
+	begin := time.Now()
+	go func() { loaded <- l.run(ctx, errands) }()
+	if err := c.startRelays(ctx, len(errands)/10); err != nil {
+		return err
+	}
+	var (
+		relayDied      = c.relayVictim.done
+		consumerDied   = c.consumerVictim.done
+		late           <-chan time.Time
+		loadRunning    = true
+		channelMissing = true
+		look           = time.NewTicker(100 * time.Millisecond)
+	)
+	defer look.Stop()
+	for loadRunning || channelMissing || relayDied != nil || consumerDied != nil {
+		var err error
+		select {
+		case <-ctx.Done():
+			return context.Cause(ctx)
+		case <-late:
+			return nil // what didn't happen is said by the verdicts
+		case err = <-loaded:
+			loadRunning, loaded = false, nil
+			late = time.After(deathTimeout)
+			orders, refused := l.answers.counts()
+			c.out.event("the clients have their answers: %s orders, %s refused (%.0f orders/s)",
+				number(orders), number(refused), float64(orders)/time.Since(begin).Seconds())
+		case <-relayDied:
+			relayDied = nil
+			err = c.relayDeath(ctx, found)
+		case <-consumerDied:
+			consumerDied = nil
+			err = c.consumerDeath(ctx, found)
+		case <-look.C:
+			if channelMissing && !loadRunning && c.seen.foreignKeyErrors.Load() > 0 {
+				channelMissing = false
+				err = c.openChannel(ctx, found)
+			}
+		}
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// startRelays lets some events wait first: orders need neither relay nor broker,
+// and the victim shall have more than one event in its hands. It starts
+// first, for then it finds them all.
+func (c *cast) startRelays(ctx context.Context, waiting int) (err error) {
+	ctx, cancel := context.WithTimeoutCause(ctx, 60*time.Second, fmt.Errorf("there were not %d events after a minute", waiting))
+	defer cancel()
+	for events := 0; events < waiting; {
+		if !sleep(ctx, 20*time.Millisecond) {
+			return context.Cause(ctx)
+		}
+		if err := c.stage.db.QueryRowContext(ctx, "SELECT COUNT(*) FROM outbox_event").Scan(&events); err != nil {
+			return fmt.Errorf("count the events: %w", err)
+		}
+	}
+	if c.relayVictim, err = c.startVictim("relay-2", relayVictim); err != nil {
+		return err
+	}
+	c.out.event("the first %s events wait in the table; two relays start, and relay-2 will be killed", number(waiting))
+	return c.startRelay("relay-1")
+}
+
+// relayDeath looks at the dead relay's last batch while its lease still runs, and
+// starts another relay, as a supervisor would.
+func (c *cast) relayDeath(ctx context.Context, found *facts) error {
+	death := &found.relayDeath
+	death.bySIGKILL = c.relayVictim.killedBySIGKILL()
+	words := c.relayVictim.words.Load()
+	if words == nil {
+		return nil // it ended otherwise, which processes.fail has told
+	}
+	for _, id := range words.Events {
+		eventID, err := outbox.ParseEventID(id)
+		if err != nil {
+			return err
+		}
+		state, err := orderevents.LookupEvent(ctx, c.stage.db, eventID)
+		if err != nil {
+			return fmt.Errorf("look up event %s: %w", id, err)
+		}
+		death.batch = append(death.batch, leftEvent{
+			id: id, state: state.State, owner: state.LeaseOwner, heldByVictim: state.LeasePID == int64(c.relayVictim.pid()),
+		})
+	}
+	if len(death.batch) > 0 {
+		c.out.event("relay-2 got SIGKILL between the broker's confirm and the mark of %s;"+
+			" the table says %s, under its lease of %v", count(len(death.batch), "event"), death.batch[0].state, relayLease)
+	}
+	c.out.event("relay-3 takes its place")
+	return c.startRelay("relay-3")
+}
+
+// consumerDeath looks at what the dead consumer has committed.
+func (c *cast) consumerDeath(ctx context.Context, found *facts) error {
+	death := &found.consumerDeath
+	death.bySIGKILL = c.consumerVictim.killedBySIGKILL()
+	words := c.consumerVictim.words.Load()
+	if words == nil || len(words.Events) != 1 {
+		return nil
+	}
+	death.event, death.stats = words.Events[0], words.Stats
+	err := c.stage.db.QueryRowContext(ctx,
+		`SELECT (SELECT COUNT(*) FROM consumed_event WHERE consumer_name = ? AND event_id = ?),
+			(SELECT COUNT(*) FROM notification_job WHERE event_id = ?)`,
+		orderevents.ConsumerNameNotificationPlanner, death.event, death.event).Scan(&death.dedupRows, &death.jobs)
+	if err != nil {
+		return fmt.Errorf("look at the dead consumer's work: %w", err)
+	}
+	c.out.event("planner-2 got SIGKILL between the commit and the acknowledgement of its message %d", death.stats.Applied)
+	return nil
+}
+
+// openChannel ends the foreign-key errors, after a look at what they left behind.
+func (c *cast) openChannel(ctx context.Context, found *facts) error {
+	b := &found.blocked
+	const ofTenant = "CAST(JSON_EXTRACT(e.payload, '$.tenant_id') AS SIGNED) = ?"
+	err := c.stage.db.QueryRowContext(ctx,
+		`SELECT (SELECT COUNT(*) FROM outbox_event e WHERE e.status = 2 AND `+ofTenant+`),
+			(SELECT COUNT(*) FROM outbox_event e JOIN consumed_event c ON c.event_id = e.event_id
+				WHERE c.consumer_name = ? AND `+ofTenant+`),
+			(SELECT COUNT(*) FROM notification_job WHERE tenant_id = ?)`,
+		blockedTenant, orderevents.ConsumerNameNotificationPlanner, blockedTenant, blockedTenant,
+	).Scan(&b.published, &b.dedupRows, &b.jobs)
+	if err != nil {
+		return fmt.Errorf("look at tenant %d: %w", blockedTenant, err)
+	}
+	if _, err := c.stage.db.ExecContext(ctx, channelFor(blockedTenant)); err != nil {
+		return fmt.Errorf("set up the channel of tenant %d: %w", blockedTenant, err)
+	}
+	c.out.event("tenant %d had no notification channel: %s foreign-key errors so far, %d published events without an effect;"+
+		" it has one now", blockedTenant, number(c.seen.foreignKeyErrors.Load()), b.published)
+	return nil
+}
+
+// drain waits until all has arrived, and returns what hasn't.
+func (c *cast) drain(ctx context.Context) (missing []string, err error) {
+	var before string
+	progress := time.Now()
+	for {
+		if missing, err = c.missing(ctx); err != nil || len(missing) == 0 {
+			return missing, err
+		}
+		switch now := strings.Join(missing, "; "); {
+		case now != before:
+			before, progress = now, time.Now()
+		case time.Since(progress) > stallTimeout:
+			c.out.event("gave up after %v without progress, waiting for: %s", stallTimeout, now)
+			return missing, nil
+		}
+		if !sleep(ctx, 200*time.Millisecond) {
+			return nil, context.Cause(ctx)
+		}
+	}
+}
+
+func (c *cast) missing(ctx context.Context) ([]string, error) {
+	var waiting int
+	if err := c.stage.db.QueryRowContext(ctx, "SELECT COUNT(*) FROM outbox_event WHERE status <> 2").Scan(&waiting); err != nil {
+		return nil, fmt.Errorf("count what waits: %w", err)
+	}
+	var missing []string
+	if waiting > 0 {
+		missing = append(missing, fmt.Sprintf("%d events not published", waiting))
+	}
+	for _, name := range consumerNames {
+		info, err := c.consumerInfo(ctx, name)
+		if errors.Is(err, jetstream.ErrConsumerNotFound) {
+			missing = append(missing, name+" to begin") // its process is still starting
+			continue
+		}
+		if err != nil {
+			return nil, err
+		}
+		if n := int(info.NumPending) + info.NumAckPending; n > 0 {
+			missing = append(missing, fmt.Sprintf("%d messages not acknowledged by %s", n, name))
+		}
+	}
+	return missing, nil
+}
+
+func (c *cast) consumerInfo(ctx context.Context, name string) (*jetstream.ConsumerInfo, error) {
+	consumer, err := c.stage.js.Consumer(ctx, streamName, natsjs.DurableName(name))
+	if err != nil {
+		return nil, fmt.Errorf("ask for the consumer %s: %w", name, err)
+	}
+	return consumer.CachedInfo(), nil
+}
+
+// show keeps the live line until ctx ends.
+func (c *cast) show(ctx context.Context, l *load) {
+	for sleep(ctx, 250*time.Millisecond) {
+		var published, waiting, effects int
+		err := c.stage.db.QueryRowContext(ctx,
+			`SELECT (SELECT COUNT(*) FROM outbox_event WHERE status = 2),
+				(SELECT COUNT(*) FROM outbox_event WHERE status = 0),
+				(SELECT COUNT(*) FROM notification_job)`).Scan(&published, &waiting, &effects)
+		if err != nil || ctx.Err() != nil {
+			continue // an ornament; what is wrong shows elsewhere
+		}
+		orders, _ := l.answers.counts()
+		c.out.progress("%s orders, %s published, %s waiting, %s jobs, %s FK errors",
+			number(orders), number(published), number(waiting), number(effects), number(c.seen.foreignKeyErrors.Load()))
+	}
+}
+
+// finish stops the processes, which makes the consumers tell their figures, and collects the rest.
+func (c *cast) finish(ctx context.Context, found *facts) error {
+	if err := stopAll(append(c.relays, c.api, c.consumers)...); err != nil {
+		return err
+	}
+	return c.collect(ctx, found)
+}

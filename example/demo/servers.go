@@ -1,0 +1,264 @@
+package main
+
+import (
+	"context"
+	"crypto/rand"
+	"database/sql"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"net"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"time"
+
+	"github.com/go-sql-driver/mysql"
+	"github.com/nats-io/nats.go"
+	"github.com/nats-io/nats.go/jetstream"
+
+	"github.com/outboxgen/outboxgen/gen/orderevents"
+	"github.com/outboxgen/outboxgen/internal/dbserver"
+	"github.com/outboxgen/outboxgen/internal/natsserver"
+	"github.com/outboxgen/outboxgen/runtime/mysqldb"
+	"github.com/outboxgen/outboxgen/runtime/outbox"
+)
+
+const (
+	module     = "github.com/outboxgen/outboxgen"
+	streamName = "ORDERS" // as in the example's programs
+
+	// blockedTenant has no notification channel until midway.
+	blockedTenant = 4
+	// soldOut is an article that nobody can have.
+	soldOut = "sold-out"
+	// articles is how many others there are, all in good supply.
+	articles = 40
+)
+
+// stage is what the processes run on.
+type stage struct {
+	server *dbserver.Server // nil with a server of the reader's own
+	admin  *mysql.Config    // without a database selected
+	name   string           // of the database
+	dsn    string           // with the database
+	db     *outbox.DB
+	nats   *natsserver.Server
+	conn   *nats.Conn
+	js     jetstream.JetStream
+	keep   bool
+}
+
+// setUp makes all that the processes need. What it returns must be closed, also
+// with an error.
+func setUp(ctx context.Context, opts options, out *printer) (*stage, error) {
+	root, err := buildPrograms(ctx, opts.programs())
+	if err != nil {
+		return nil, err
+	}
+	s := &stage{keep: opts.keep}
+	if err := s.startDatabase(ctx, opts, out); err != nil {
+		return s, err
+	}
+	if err := s.createSchema(ctx, filepath.Join(root, "example", "schema", "orders.sql")); err != nil {
+		return s, fmt.Errorf("create the schema: %w", err)
+	}
+	if err := s.startBroker(ctx); err != nil {
+		return s, err
+	}
+	out.say("NATS with JetStream on %s, stream %s", s.nats.Addr(), streamName)
+	return s, nil
+}
+
+// buildPrograms builds api, relay and consumers into dir and returns the
+// module's folder.
+func buildPrograms(ctx context.Context, dir string) (root string, err error) {
+	if err := os.Mkdir(dir, 0o700); err != nil {
+		return "", err
+	}
+	goTool := func(dir string, args ...string) (string, error) {
+		cmd := exec.CommandContext(ctx, "go", args...)
+		cmd.Dir = dir
+		var stderr strings.Builder
+		cmd.Stderr = &stderr
+		stdout, err := cmd.Output()
+		if err != nil {
+			return "", fmt.Errorf("go %s: %w\n%s", strings.Join(args, " "), err, stderr.String())
+		}
+		return strings.TrimSpace(string(stdout)), nil
+	}
+	if root, err = goTool("", "list", "-m", "-f", "{{.Dir}}", module); err != nil {
+		return "", fmt.Errorf("run the demo inside a checkout: %w", err)
+	}
+	_, err = goTool(root, "build", "-o", dir+string(filepath.Separator), module+"/example/cmd/...")
+	return root, err
+}
+
+// startDatabase takes the first of: the DSN given, the one in the environment, a
+// throwaway server.
+func (s *stage) startDatabase(ctx context.Context, opts options, out *printer) error {
+	dsn := opts.dsn
+	if dsn == "" {
+		dsn = os.Getenv(opts.flavor.EnvVar())
+	}
+	if dsn == "" {
+		server, err := startServer(ctx, opts, out)
+		if err != nil {
+			return err
+		}
+		s.server, dsn = server, server.DSN("")
+	}
+	cfg, err := mysql.ParseDSN(dsn)
+	if err != nil {
+		// The driver's error may quote the DSN, and with it the password.
+		return errors.New("the DSN is not of the form user:password@tcp(127.0.0.1:3306)/")
+	}
+	if cfg.ReadTimeout == 0 {
+		cfg.ReadTimeout = 30 * time.Second // mysqldb.Open insists on both
+	}
+	if cfg.WriteTimeout == 0 {
+		cfg.WriteTimeout = 30 * time.Second
+	}
+	cfg.DBName = ""
+	s.admin = cfg.Clone()
+	random := make([]byte, 4)
+	_, _ = rand.Read(random) // never fails
+	s.name = "outboxgen_demo_" + hex.EncodeToString(random)
+	version, err := s.createDatabase(ctx)
+	if err != nil {
+		return err
+	}
+	out.say("database %s on %s, version %s", s.name, cfg.Addr, version)
+	cfg.DBName = s.name
+	s.dsn = cfg.FormatDSN()
+	s.db, err = mysqldb.Open(s.dsn)
+	return err
+}
+
+func startServer(ctx context.Context, opts options, out *printer) (*dbserver.Server, error) {
+	start := func(f dbserver.Flavor) (*dbserver.Server, error) {
+		return dbserver.Start(ctx, f, dbserver.Options{Progress: func(line string) { out.say("%s", line) }})
+	}
+	server, err := start(opts.flavor)
+	var unavailable *dbserver.UnavailableError
+	if errors.As(err, &unavailable) && !opts.insist && opts.flavor == dbserver.MySQL {
+		out.say("no MySQL server can be had here (%s); taking MariaDB", unavailable.Reason)
+		return start(dbserver.MariaDB)
+	}
+	return server, err
+}
+
+func (s *stage) createDatabase(ctx context.Context) (version string, err error) {
+	db, err := open(s.admin)
+	if err != nil {
+		return "", err
+	}
+	defer db.Close()
+	if err := db.QueryRowContext(ctx, "SELECT VERSION()").Scan(&version); err != nil {
+		return "", fmt.Errorf("reach the database: %w", err)
+	}
+	if _, err := db.ExecContext(ctx, "CREATE DATABASE "+s.name+" CHARACTER SET utf8mb4"); err != nil {
+		return "", fmt.Errorf("create the database %s: %w", s.name, err)
+	}
+	return version, nil
+}
+
+func open(cfg *mysql.Config) (*sql.DB, error) {
+	connector, err := mysql.NewConnector(cfg)
+	if err != nil {
+		return nil, err
+	}
+	return sql.OpenDB(connector), nil
+}
+
+// createSchema makes the service's tables and the outbox's, and the rows that
+// there are before the first order.
+func (s *stage) createSchema(ctx context.Context, ordersFile string) error {
+	orders, err := os.ReadFile(ordersFile)
+	if err != nil {
+		return err
+	}
+	cfg := s.admin.Clone()
+	cfg.DBName, cfg.MultiStatements = s.name, true // the file has many
+	db, err := open(cfg)
+	if err != nil {
+		return err
+	}
+	defer db.Close()
+	statements := append([]string{string(orders)}, orderevents.Schema()...)
+	for tenant := 1; tenant < blockedTenant; tenant++ {
+		statements = append(statements, channelFor(tenant))
+	}
+	statements = append(statements, "INSERT INTO stock (sku, available) VALUES ('"+soldOut+"', 0)")
+	for i := range articles {
+		statements = append(statements, fmt.Sprintf("INSERT INTO stock (sku, available) VALUES ('%s', 1000000)", sku(i)))
+	}
+	for _, statement := range statements {
+		if _, err := db.ExecContext(ctx, statement); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func channelFor(tenant int) string {
+	return fmt.Sprintf("INSERT INTO notification_channel (tenant_id, channel) VALUES (%d, 'email')", tenant)
+}
+
+func sku(i int) string { return fmt.Sprintf("article-%02d", i) }
+
+func (s *stage) startBroker(ctx context.Context) (err error) {
+	if s.nats, err = natsserver.Start(natsserver.Config{}); err != nil {
+		return err
+	}
+	if s.conn, err = nats.Connect(s.nats.URL()); err != nil {
+		return fmt.Errorf("connect to nats: %w", err)
+	}
+	if s.js, err = jetstream.New(s.conn); err != nil {
+		return fmt.Errorf("connect to nats: %w", err)
+	}
+	_, err = s.js.CreateStream(ctx, jetstream.StreamConfig{
+		Name:     streamName,
+		Subjects: []string{orderevents.Service + ".>"},
+		// The shortest that NATS takes. A stream drops what it has seen within this
+		// window, two minutes by default; here the repeats must come through, for
+		// it is the consumers' dedup rows that are to be seen at work.
+		Duplicates: 100 * time.Millisecond,
+	})
+	if err != nil {
+		return fmt.Errorf("create the stream: %w", err)
+	}
+	return nil
+}
+
+// hint is how to look at the database.
+func (s *stage) hint() string {
+	host, port, err := net.SplitHostPort(s.admin.Addr)
+	if err != nil { // a socket of the reader's own server
+		return "the database " + s.name
+	}
+	return fmt.Sprintf("mysql -h %s -P %s -u %s %s", host, port, s.admin.User, s.name)
+}
+
+// close ends and removes what setUp made.
+func (s *stage) close() {
+	if s.conn != nil {
+		s.conn.Close()
+	}
+	if s.nats != nil {
+		s.nats.Close()
+	}
+	if s.db != nil {
+		if s.server == nil && !s.keep {
+			ctx, cancel := context.WithTimeout(context.Background(), 20*time.Second)
+			defer cancel()
+			// At worst a database with a telling name is left.
+			_, _ = s.db.ExecContext(ctx, "DROP DATABASE "+s.name)
+		}
+		s.db.Close()
+	}
+	if s.server != nil {
+		_ = s.server.Stop() // its folder is swept by the next start
+	}
+}
