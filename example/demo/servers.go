@@ -11,13 +11,13 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
-	"strings"
 	"time"
 
 	"github.com/go-sql-driver/mysql"
 	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
 
+	"github.com/outboxgen/outboxgen/example/schema"
 	"github.com/outboxgen/outboxgen/gen/orderevents"
 	"github.com/outboxgen/outboxgen/internal/dbserver"
 	"github.com/outboxgen/outboxgen/internal/natsserver"
@@ -53,15 +53,14 @@ type stage struct {
 // setUp makes all that the processes need. What it returns must be closed, also
 // with an error.
 func setUp(ctx context.Context, opts options, out *printer) (*stage, error) {
-	root, err := buildPrograms(ctx, opts.programs())
-	if err != nil {
+	if err := buildPrograms(ctx, opts.programs()); err != nil {
 		return nil, err
 	}
 	s := &stage{keep: opts.keep}
 	if err := s.startDatabase(ctx, opts, out); err != nil {
 		return s, err
 	}
-	if err := s.createSchema(ctx, filepath.Join(root, "example", "schema", "orders.sql")); err != nil {
+	if err := s.createSchema(ctx); err != nil {
 		return s, fmt.Errorf("create the schema: %w", err)
 	}
 	if err := s.startBroker(ctx); err != nil {
@@ -71,28 +70,16 @@ func setUp(ctx context.Context, opts options, out *printer) (*stage, error) {
 	return s, nil
 }
 
-// buildPrograms builds api, relay and consumers into dir and returns the
-// module's folder.
-func buildPrograms(ctx context.Context, dir string) (root string, err error) {
+// buildPrograms builds api, relay and consumers into dir.
+func buildPrograms(ctx context.Context, dir string) error {
 	if err := os.Mkdir(dir, 0o700); err != nil {
-		return "", err
+		return err
 	}
-	goTool := func(dir string, args ...string) (string, error) {
-		cmd := exec.CommandContext(ctx, "go", args...)
-		cmd.Dir = dir
-		var stderr strings.Builder
-		cmd.Stderr = &stderr
-		stdout, err := cmd.Output()
-		if err != nil {
-			return "", fmt.Errorf("go %s: %w\n%s", strings.Join(args, " "), err, stderr.String())
-		}
-		return strings.TrimSpace(string(stdout)), nil
+	cmd := exec.CommandContext(ctx, "go", "build", "-o", dir+string(filepath.Separator), module+"/example/cmd/...")
+	if out, err := cmd.CombinedOutput(); err != nil {
+		return fmt.Errorf("build the programs (run the demo inside a checkout): %w\n%s", err, out)
 	}
-	if root, err = goTool("", "list", "-m", "-f", "{{.Dir}}", module); err != nil {
-		return "", fmt.Errorf("run the demo inside a checkout: %w", err)
-	}
-	_, err = goTool(root, "build", "-o", dir+string(filepath.Separator), module+"/example/cmd/...")
-	return root, err
+	return nil
 }
 
 // startDatabase takes the first of: the DSN given, the one in the environment, a
@@ -174,19 +161,8 @@ func open(cfg *mysql.Config) (*sql.DB, error) {
 
 // createSchema makes the service's tables and the outbox's, and the rows that
 // there are before the first order.
-func (s *stage) createSchema(ctx context.Context, ordersFile string) error {
-	orders, err := os.ReadFile(ordersFile)
-	if err != nil {
-		return err
-	}
-	cfg := s.admin.Clone()
-	cfg.DBName, cfg.MultiStatements = s.name, true // the file has many
-	db, err := open(cfg)
-	if err != nil {
-		return err
-	}
-	defer db.Close()
-	statements := append([]string{string(orders)}, orderevents.Schema()...)
+func (s *stage) createSchema(ctx context.Context) error {
+	statements := append(schema.Statements(), orderevents.Schema()...)
 	for tenant := 1; tenant < blockedTenant; tenant++ {
 		statements = append(statements, channelFor(tenant))
 	}
@@ -195,7 +171,7 @@ func (s *stage) createSchema(ctx context.Context, ordersFile string) error {
 		statements = append(statements, fmt.Sprintf("INSERT INTO stock (sku, available) VALUES ('%s', 1000000)", sku(i)))
 	}
 	for _, statement := range statements {
-		if _, err := db.ExecContext(ctx, statement); err != nil {
+		if _, err := s.db.ExecContext(ctx, statement); err != nil {
 			return err
 		}
 	}

@@ -89,7 +89,7 @@ func connect(ctx context.Context, run func(context.Context, *outbox.DB, jetstrea
 		return err
 	}
 	defer db.Close()
-	conn, err := nats.Connect(os.Getenv("ORDERS_NATS_URL"), nats.MaxReconnects(-1), nats.RetryOnFailedConnect(true))
+	conn, err := nats.Connect(os.Getenv("ORDERS_NATS_URL"), natsjs.ConnOptions(nats.RetryOnFailedConnect(true))...)
 	if err != nil {
 		return err
 	}

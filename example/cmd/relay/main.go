@@ -34,7 +34,7 @@ func run(ctx context.Context) error {
 	}
 	defer db.Close()
 
-	conn, err := nats.Connect(os.Getenv("ORDERS_NATS_URL"), nats.MaxReconnects(-1), nats.RetryOnFailedConnect(true))
+	conn, err := nats.Connect(os.Getenv("ORDERS_NATS_URL"), natsjs.ConnOptions(nats.RetryOnFailedConnect(true))...)
 	if err != nil {
 		return err
 	}
