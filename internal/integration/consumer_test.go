@@ -148,6 +148,10 @@ func TestOtherErrorsAreNoDuplicates(t *testing.T) {
 			if handling != outbox.NotHandled || err == nil {
 				t.Errorf("%s: %v, %v; want an error, so that nothing is acknowledged", name, handling, err)
 			}
+			var failure *outbox.HandlingError
+			if !errors.As(err, &failure) || strings.Contains(err.Error(), "taken") || strings.Contains(err.Error(), "xxxx") {
+				t.Errorf("%s: the error's text holds a value: %v", name, err)
+			}
 			if s := consumer.Stats(); s.Duplicates != 0 || s.Errors != 1 {
 				t.Errorf("%s: counted as %+v", name, s)
 			}

@@ -7,6 +7,8 @@ import (
 	"fmt"
 	"slices"
 	"sync/atomic"
+
+	"github.com/google/uuid"
 )
 
 // Handler is a consumer as a broker's subscriber sees it. The subscriber
@@ -126,7 +128,7 @@ func (c *Consumer) handle(ctx context.Context, e Envelope) (Handling, error) {
 	}
 	effect, err := route.bind(e)
 	if err != nil {
-		return NotHandled, fmt.Errorf("consumer %s, event %s: %w", c.spec.Name, e.ID, err)
+		return NotHandled, c.failed(e, err)
 	}
 
 	duplicate := false
@@ -141,9 +143,39 @@ func (c *Consumer) handle(ctx context.Context, e Envelope) (Handling, error) {
 	case duplicate:
 		return Duplicate, nil
 	case err != nil:
-		return NotHandled, fmt.Errorf("consumer %s, event %s: %w", c.spec.Name, e.ID, err)
+		return NotHandled, c.failed(e, err)
 	default:
 		return Applied, nil
+	}
+}
+
+// HandlingError is why a consumer has not handled an event. Its text is fit for
+// a log: of an error that came from the database's server it gives the number
+// and the constraint, for the server's own words quote values (MySQL 1062, 1366).
+// Unwrap gives the whole of it.
+type HandlingError struct {
+	Consumer string
+	EventID  uuid.UUID
+	Cause    error
+
+	text string
+}
+
+func (e *HandlingError) Error() string { return e.text }
+
+func (e *HandlingError) Unwrap() error { return e.Cause }
+
+func (c *Consumer) failed(e Envelope, cause error) error {
+	reason := cause.Error()
+	if info := c.db.Classify(cause); info.Code != 0 {
+		reason = fmt.Sprintf("database error %d", info.Code)
+		if info.Constraint != "" {
+			reason += ", constraint " + info.Constraint
+		}
+	}
+	return &HandlingError{
+		Consumer: c.spec.Name, EventID: e.ID, Cause: cause,
+		text: fmt.Sprintf("consumer %s, event %s: %s", c.spec.Name, e.ID, reason),
 	}
 }
 

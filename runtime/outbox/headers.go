@@ -35,6 +35,9 @@ func CheckHeader(name, value string) error {
 	if !utf8.ValidString(value) || strings.ContainsFunc(value, unicode.IsControl) {
 		return fmt.Errorf("header %q: its value has a control character or is not UTF-8", name)
 	}
+	if strings.TrimSpace(value) != value {
+		return fmt.Errorf("header %q: its value begins or ends with a blank, which brokers cut off", name)
+	}
 	return nil
 }
 

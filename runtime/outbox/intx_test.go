@@ -228,6 +228,7 @@ func TestFailedWriterPoisonsTheTransaction(t *testing.T) {
 		"aggregate id not UTF-8": func(r *outbox.Record, _ *outbox.WriteOptions) { r.AggregateID = "\xff" },
 		"reserved header":        func(_ *outbox.Record, o *outbox.WriteOptions) { o.Headers = map[string]string{"nats-rollup": "all"} },
 		"header with a newline":  func(_ *outbox.Record, o *outbox.WriteOptions) { o.Headers = map[string]string{"a": "b\r\nc"} },
+		"header with a blank":    func(_ *outbox.Record, o *outbox.WriteOptions) { o.Headers = map[string]string{"a": "b "} },
 		"headers too large": func(_ *outbox.Record, o *outbox.WriteOptions) {
 			o.Headers = map[string]string{"a": strings.Repeat("x", 9000)}
 		},

@@ -13,6 +13,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/nats-io/nats.go"
+
 	"github.com/outboxgen/outboxgen/runtime/outbox"
 	"github.com/outboxgen/outboxgen/runtime/outboxtest/brokersuite"
 )
@@ -75,6 +77,29 @@ func TestLostAcks(t *testing.T) {
 		return cfg.Stats.Delivered.Load() == 2*n && cfg.Stats.Redelivered.Load() == n &&
 			cfg.Stats.AckFailed.Load() == n && cfg.Stats.Acked.Load() == n && cfg.Stats.Naked.Load() == 0
 	})
+}
+
+// The broker restarts between the handler's commit and the acknowledgement: it is sent
+// when the connection is back, and nothing is delivered twice.
+func TestAckAfterReconnect(t *testing.T) {
+	t.Parallel()
+	r := newRig(t)
+	cfg := subscribeConfig()
+	cfg.AckWait, cfg.AckTimeout, cfg.Stats = time.Minute, 20*time.Second, new(SubscribeStats)
+	restart := make(chan struct{})
+	r.subscribe(funcHandler(func(context.Context, outbox.Envelope) error {
+		r.server.Stop()
+		waitUntil(t, "the connection is lost", func() bool { return r.via.Conn().Status() != nats.CONNECTED })
+		close(restart)
+		return nil
+	}), cfg)
+	r.publish(brokersuite.Event("a", 1))
+	<-restart
+	r.restart(t)
+	waitUntil(t, "it is acknowledged", func() bool { return cfg.Stats.Acked.Load() == 1 && r.unacked("projector") == 0 })
+	if n, failed := cfg.Stats.Delivered.Load(), cfg.Stats.AckFailed.Load(); n != 1 || failed != 0 {
+		t.Errorf("%d deliveries and %d failed acknowledgements, want 1 and 0", n, failed)
+	}
 }
 
 // A handler may take longer than AckWait: the server hears of it.
