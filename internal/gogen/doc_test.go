@@ -33,6 +33,7 @@ func hostileDocs() []string {
 		"text\nDeprecated: in the middle\nof a text",
 		"`\"\\ %s %d %%",
 		"list:\n- one\n- two\n  1. three\n\n# A heading\n\n\tcode\n\n[link]: https://example.com",
+		" 1. takes gofmt\n- two\n\tpasses",
 		" \n\n\x00 \x1b[31m\n",
 	}
 }
@@ -73,6 +74,7 @@ func TestHostileDocs(t *testing.T) {
 			if got, want := code(t, f.Data), code(t, plain[i].Data); got != want {
 				t.Errorf("%q changes the code of %s", doc, f.Path)
 			}
+			checkFormatted(t, "", f)
 			for line := range strings.SplitSeq(string(f.Data), "\n") {
 				if strings.HasPrefix(line, "//go:") || strings.HasPrefix(line, "//line") ||
 					f.Once && strings.HasPrefix(line, "// Code generated") {
@@ -135,5 +137,13 @@ func TestDeprecated(t *testing.T) {
 		if !slices.Contains(found, name) {
 			t.Errorf("%s is not marked; marked are %q", name, found)
 		}
+	}
+}
+
+func TestDocComment(t *testing.T) {
+	got := docComment("One\ntwo  ", "", " \n", "\n\tthree\n\nfour\n", deprecated(" five\nsix "))
+	want := []string{"// One", "// two", "//", "// \tthree", "//", "// four", "//", "// Deprecated: five six"}
+	if !slices.Equal(got, want) {
+		t.Errorf("%q", got)
 	}
 }

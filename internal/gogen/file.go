@@ -73,7 +73,7 @@ func (f *file) comment(doc []string) {
 	}
 }
 
-// group adds a parenthesised declaration of consts.
+// consts adds a parenthesised declaration of consts.
 func (f *file) consts(doc []string, names []string, specs []jen.Code) {
 	for _, name := range names {
 		f.made.decls = append(f.made.decls, "const "+name)
@@ -85,6 +85,9 @@ func (f *file) consts(doc []string, names []string, specs []jen.Code) {
 
 // render turns the files into text and checks each against what it was meant to hold.
 func (g *generator) render(files []*file) ([]fileset.File, diag.List) {
+	if len(g.problems) > 0 {
+		return nil, g.problems.Sorted() // files may be incomplete
+	}
 	var out []fileset.File
 	for _, f := range files {
 		src, err := f.source()
@@ -111,34 +114,21 @@ func firstLine(err error) string {
 	return line
 }
 
-// source renders the file, in the form that gofmt, goimports and gofumpt leave alone.
+// source renders the file, in the form that gofmt, goimports and gofumpt leave
+// alone. imports.Process formats twice, which a list in a doc text may take.
 func (f *file) source() ([]byte, error) {
 	var b bytes.Buffer
+	f.jen.NoFormat = true
 	if err := f.jen.Render(&b); err != nil {
 		return nil, err
 	}
-	src, err := tidy(f.path, b.Bytes())
+	src, err := imports.Process(f.path, b.Bytes(), &imports.Options{
+		FormatOnly: true, Comments: true, TabIndent: true, TabWidth: 8,
+	})
 	if err != nil {
 		return nil, err
 	}
 	return src, f.made.verify(src)
-}
-
-// tidy formats until nothing changes any more: the first pass may turn a doc
-// text into a list or a code block that the second sees in another way.
-func tidy(name string, src []byte) ([]byte, error) {
-	const most = 4
-	for range most {
-		next, err := imports.Process(name, src, &imports.Options{FormatOnly: true, Comments: true, TabIndent: true, TabWidth: 8})
-		if err != nil {
-			return nil, err
-		}
-		if bytes.Equal(next, src) {
-			return src, nil
-		}
-		src = next
-	}
-	return nil, fmt.Errorf("formatting does not come to rest")
 }
 
 // checkDeclarations reports names that two files of the package declare.

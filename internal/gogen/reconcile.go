@@ -18,14 +18,14 @@ import (
 func (g *generator) reconcileFile() *file {
 	f := g.newFile("reconcile.gen.go")
 	db := readSQLC(g.db)
-	any := false
+	found := false
 	for _, e := range g.model.Events {
 		if e.Source != nil {
-			any = true
+			found = true
 			f.reconcile(e, db)
 		}
 	}
-	if !any {
+	if !found {
 		return nil
 	}
 	return f

@@ -1,0 +1,83 @@
+package gogen
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+)
+
+func TestDedupConstraint(t *testing.T) {
+	model := parse(t, read(t, "testdata/example/events.yaml"))
+	for prefix, want := range map[string]string{"": "uq_consumed_event_identity", "shop_": "uq_shop_consumed_event_identity"} {
+		model.Outbox.TablePrefix.Text = prefix
+		if got := DedupConstraint(model); got != want {
+			t.Error(got, want)
+		}
+		if !strings.Contains(dataOf(generate(t, input(t, model)), "consumers.gen.go"), `const dedupConstraint = "`+want+`"`) {
+			t.Error("not in the output:", want)
+		}
+	}
+}
+
+func TestPaths(t *testing.T) {
+	yaml := strings.Replace(read(t, "testdata/example/events.yaml"), "out: gen/orderevents", "out: internal/x", 1)
+	in := input(t, parse(t, yaml))
+	in.ModulePath, in.ConsumersDir, in.RuntimeModule = "example.com/mono/services/orders", "", "example.com/fork"
+	files := generate(t, in)
+	stub := dataOf(files, "consumers/salesreport/handler.go")
+	// goimports writes the name of a package that differs from its folder's.
+	for _, want := range []string{`orderevents "example.com/mono/services/orders/internal/x"`, `"example.com/fork/runtime/outbox"`} {
+		if !strings.Contains(stub, want) {
+			t.Errorf("no %s in\n%s", want, stub)
+		}
+	}
+	if !strings.Contains(dataOf(files, "internal/x/store.gen.go"), `"example.com/mono/services/orders/internal/x/internal/outboxdb"`) {
+		t.Error("outboxdb is imported from elsewhere")
+	}
+}
+
+func TestImportNames(t *testing.T) {
+	for goType, want := range map[string]string{
+		"github.com/shopspring/decimal.Decimal": `"github.com/shopspring/decimal"`,
+		"github.com/cockroachdb/apd/v3.Decimal": `"github.com/cockroachdb/apd/v3"`,
+		"gopkg.in/inf.v0.Dec":                   `"gopkg.in/inf.v0"`,
+		"example.com/go-money.Decimal":          `"example.com/go-money"`,
+		"example.com/big.decimal.Decimal":       `bigdecimal "example.com/big.decimal"`,
+		"example.com/p.Decimal":                 `ppkg "example.com/p"`,
+		"example.com/outbox.Decimal":            `1 "`,
+		"example.com/json.Decimal":              `1 "`,
+	} {
+		yaml := strings.Replace(read(t, "testdata/example/events.yaml"), "github.com/shopspring/decimal.Decimal", goType, 1)
+		src := dataOf(generate(t, input(t, parse(t, yaml))), "events.gen.go")
+		if head, _, _ := strings.Cut(src, "const"); !strings.Contains(head, want) {
+			t.Errorf("%s: no %s in\n%s", goType, want, head)
+		}
+	}
+}
+
+// Types that hold each other twice grow as a power of two: such a payload is
+// refused before it takes all memory.
+func TestPayloadTooLarge(t *testing.T) {
+	var b strings.Builder
+	b.WriteString("version: 1\nservice: s\ngo: { package: events, out: gen/events }\ntypes:\n")
+	for i := range 40 {
+		fmt.Fprintf(&b, "  T%d: { fields: { a: T%d, b: T%d } }\n", i, i+1, i+1)
+	}
+	b.WriteString(`  T40: { fields: { a: string } }
+events:
+  large:
+    aggregate: { type: thing, id: id, version: version }
+    fields: { id: string, version: int64, t: T0 }
+`)
+	files, problems := Generate(input(t, parse(t, b.String())))
+	if files != nil || len(problems) != 1 || problems[0].Rule != "payload-too-large" {
+		t.Errorf("%d files, %v", len(files), problems)
+	}
+	optional := strings.ReplaceAll(b.String(), "fields: { a: T", "fields: { a: string, c: list<string>, d: T")
+	optional = strings.NewReplacer("d: T", "d: { optional: true, type: T", ", b: T", "}, b: list<T").Replace(optional)
+	optional = strings.ReplaceAll(optional, " } }\n", "> } }\n")
+	optional = strings.Replace(optional, "a: string> } }", "a: string } }", 1)
+	if src := dataOf(generate(t, input(t, parse(t, optional))), "events_gen_test.go"); len(src) > 50_000 {
+		t.Errorf("the sample of optional parts has %d bytes", len(src))
+	}
+}
