@@ -40,9 +40,9 @@ func parse(t *testing.T, yaml string) *spec.Model {
 // sqlcFiles is what sqlc makes of our queries and the example's source.
 func sqlcFiles(t *testing.T) map[string][]byte {
 	t.Helper()
-	paths, err := filepath.Glob("testdata/outboxdb/*.go")
+	paths, err := filepath.Glob("../../gen/orderevents/internal/outboxdb/*.go")
 	if err != nil || len(paths) == 0 {
-		t.Fatal("no sqlc output in testdata", err)
+		t.Fatal("no sqlc output of the example", err)
 	}
 	files := map[string][]byte{}
 	for _, p := range paths {
@@ -58,7 +58,7 @@ func input(t *testing.T, model *spec.Model) Input {
 		Model:      model,
 		ModulePath: testModule,
 		DB:         sqlcFiles(t),
-		DDL:        strings.SplitAfter(strings.TrimSpace(read(t, "testdata/schema.sql")), ";\n\n"),
+		DDL:        strings.SplitAfter(strings.TrimSpace(read(t, "../../queries/schema.sql")), ";\n\n"),
 	}
 }
 
