@@ -171,10 +171,10 @@ func (s *Service) Cancel(ctx context.Context, tenantID, id int64, reason orderev
 			CancelledAt:  outbox.TimestampOf(time.Now()),
 		})
 	})
-	switch {
-	case outcome == outbox.Committed:
+	switch outcome {
+	case outbox.Committed:
 		return s.Get(ctx, tenantID, id)
-	case outcome == outbox.Unknown:
+	case outbox.Unknown:
 		return Order{}, errors.Join(ErrAgain, err)
 	default:
 		return Order{}, s.retryable(err)

@@ -31,8 +31,8 @@ func TestDiesWithParent(t *testing.T) {
 		if err := cmd.Start(); err != nil {
 			t.Fatal(err)
 		}
-		defer cmd.Wait()
-		defer cmd.Process.Kill()
+		defer func() { _ = cmd.Wait() }()
+		defer func() { _ = cmd.Process.Kill() }()
 		var pid int
 		line, err := bufio.NewReader(out).ReadString('\n')
 		if _, scanErr := fmt.Sscanf(line, "server %d", &pid); scanErr != nil {
@@ -59,7 +59,7 @@ func TestDiesWithParent(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		defer work.remove()
+		defer func() { _ = work.remove() }()
 		// The threads of a dead process close its files one after another, so
 		// the lock may be held a little longer than the process is there.
 		for deadline := time.Now().Add(15 * time.Second); isDir(filepath.Dir(left[0])); time.Sleep(50 * time.Millisecond) {
@@ -88,7 +88,7 @@ func beParent(flavor string) {
 	}
 	fmt.Printf("server %d\n", s.PID())
 	time.Sleep(time.Minute)
-	s.Stop()
+	_ = s.Stop()
 	os.Exit(1)
 }
 

@@ -227,7 +227,7 @@ func (s *Server) waitReady(ctx context.Context) error {
 			if strings.Contains(s.ErrorLog(), "already in use") {
 				return errPortTaken
 			}
-			return fmt.Errorf("it ended at once: %v", s.proc.err)
+			return fmt.Errorf("it ended at once: %w", s.proc.err)
 		case <-ctx.Done():
 			return context.Cause(ctx)
 		case <-time.After(50 * time.Millisecond):

@@ -52,7 +52,7 @@ func TestServerLife(t *testing.T) {
 		stopped := false
 		defer func() {
 			if !stopped {
-				s.Stop()
+				_ = s.Stop()
 			}
 		}()
 		query(t, s, "CREATE DATABASE life", "CREATE TABLE life.t (id INT PRIMARY KEY)", "INSERT INTO life.t VALUES (1)")

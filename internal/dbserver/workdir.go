@@ -42,7 +42,7 @@ func newWorkDir(parent string, f Flavor) (*workDir, error) {
 		}
 	}
 	if err != nil {
-		w.remove()
+		_ = w.remove()
 		return nil, fmt.Errorf("make a folder for %v: %w", f, err)
 	}
 	return w, nil

@@ -176,6 +176,8 @@ func refused(err error) error {
 	return err
 }
 
+func isRefusal(err error) bool { return errors.As(err, new(*refusal)) }
+
 // findStale lists the files with our header in owned that are not wanted.
 func findStale(root *os.Root, want []File, owned []string) ([]string, error) {
 	wanted := map[string]string{} // by lower-case path
@@ -196,7 +198,7 @@ func findStale(root *os.Root, want []File, owned []string) ([]string, error) {
 	for _, p := range owned {
 		info, err := root.Stat(p)
 		switch {
-		case errors.Is(err, fs.ErrNotExist), err != nil && refused(err) != err:
+		case errors.Is(err, fs.ErrNotExist), err != nil && isRefusal(refused(err)):
 			continue // nothing of ours there; a wanted file in it is reported by inspect
 		case err != nil:
 			return nil, err
@@ -208,7 +210,7 @@ func findStale(root *os.Root, want []File, owned []string) ([]string, error) {
 		}
 		entries, err := fs.ReadDir(root.FS(), p)
 		if err != nil {
-			if _, ok := refused(err).(*refusal); ok {
+			if isRefusal(refused(err)) {
 				continue
 			}
 			return nil, err

@@ -3,9 +3,6 @@ package integration
 
 import (
 	"context"
-	"database/sql"
-	"errors"
-	"fmt"
 	"testing"
 
 	"github.com/go-sql-driver/mysql"
@@ -130,7 +127,3 @@ func mustExec(t testing.TB, db outbox.DBTX, query string, args ...any) {
 		t.Fatalf("%s: %v", query, err)
 	}
 }
-
-func isNoRows(err error) bool { return errors.Is(err, sql.ErrNoRows) }
-
-func request(i int) string { return fmt.Sprintf("request-%d", i) }

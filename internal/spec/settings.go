@@ -3,6 +3,7 @@ package spec
 import (
 	"fmt"
 	"regexp"
+	"strconv"
 	"strings"
 	"time"
 
@@ -169,8 +170,7 @@ func (c *checker) duration(n *node, what, zeroHint string) time.Duration {
 	}
 	hint := `write hours, minutes and seconds, like "168h" or "1h30m"`
 	if m := daysText.FindStringSubmatch(text); m != nil {
-		days := 0
-		fmt.Sscan(m[1], &days)
+		days, _ := strconv.Atoi(m[1]) // digits, by the pattern; too many make a hint of nought
 		if m[2][0] == 'w' {
 			days *= 7
 		}

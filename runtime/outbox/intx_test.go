@@ -106,7 +106,7 @@ func TestErrorInTheMiddleOfAResultSetPoisons(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		for rows.Next() { //nolint:revive // the error is swallowed on purpose
+		for rows.Next() { // the error is swallowed on purpose
 		}
 		_ = rows.Close()
 		return nil

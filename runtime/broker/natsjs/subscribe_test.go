@@ -230,7 +230,7 @@ func TestLogShowsNoData(t *testing.T) {
 			panic(string(e.Data))
 		case 2:
 			var m map[string]int
-			m["x"] = 1
+			m["x"] = 1 //nolint:staticcheck // the panic is meant
 		case 3:
 			return errors.New("the handler's own words")
 		}
