@@ -23,7 +23,7 @@ with exit code 1 when there is one.`,
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error { return a.check(cmd.Context(), force) },
 	}
-	cmd.Flags().BoolVar(&force, "force", false, "run sqlc again even when nothing that it reads or wrote has changed")
+	cmd.Flags().BoolVar(&force, "force", false, "make everything anew, whatever was kept of the last run")
 	return cmd
 }
 

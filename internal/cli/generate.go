@@ -21,7 +21,7 @@ files without our header are never touched.`,
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error { return a.generate(cmd.Context(), force) },
 	}
-	cmd.Flags().BoolVar(&force, "force", false, "run sqlc again even when nothing that it reads or wrote has changed")
+	cmd.Flags().BoolVar(&force, "force", false, "make everything anew, whatever was kept of the last run")
 	return cmd
 }
 

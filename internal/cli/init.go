@@ -10,6 +10,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"regexp"
 	"strings"
 	"text/template"
 
@@ -117,17 +118,20 @@ func serviceWords(importPath string) []string {
 			words = append(words, word)
 		}
 	}
-	for len(words) > 1 && (words[len(words)-1] == "service" || words[len(words)-1] == "svc" || words[len(words)-1] == "api") {
+	for len(words) > 1 && saysNothing.MatchString(words[len(words)-1]) {
 		words = words[:len(words)-1]
 	}
 	if len(words) > 1 && words[0] == "go" {
 		words = words[1:]
 	}
-	if name := strings.Join(words, ""); len(words) == 0 || len(name) > 24 || token.IsKeyword(name) {
+	name := strings.Join(words, "")
+	if name == "" || name == "main" || len(name) > 24 || token.IsKeyword(name) {
 		return []string{"orders"}
 	}
 	return words
 }
+
+var saysNothing = regexp.MustCompile(`^(service|svc|api|v[0-9]+)$`)
 
 func (s starter) render(text string) ([]byte, error) {
 	t, err := template.New("starter").Parse(text)

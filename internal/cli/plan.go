@@ -3,7 +3,9 @@ package cli
 import (
 	"context"
 	"errors"
+	"io"
 	"io/fs"
+	"os"
 	"path"
 	"path/filepath"
 	"regexp"
@@ -25,7 +27,12 @@ type plan struct {
 // plan makes everything from events.yaml, in memory: generate and check differ
 // only in what they do with it.
 func (a *app) plan(ctx context.Context, p *project, force bool) (plan, error) {
-	model, problems := spec.Load(p.config)
+	// Read once, so that what is parsed is what the cache is keyed by.
+	events, err := readConfig(p.config)
+	if err != nil {
+		return plan{}, err
+	}
+	model, problems := spec.Parse(p.config, events)
 	if len(problems) > 0 {
 		return plan{}, found(problems)
 	}
@@ -47,13 +54,13 @@ func (a *app) plan(ctx context.Context, p *project, force bool) (plan, error) {
 	if len(problems) > 0 {
 		return plan{}, found(problems)
 	}
-	code, problems := gogen.Generate(gogen.Input{
+	code, problems := a.render(p, gogen.Input{
 		Model:        model,
 		ModulePath:   p.importPath,
 		DB:           db.DB,
 		DDL:          sql.DDL,
 		ConsumersDir: model.Go.Consumers.Text,
-	})
+	}, events, force)
 	if len(problems) > 0 {
 		return plan{}, found(problems)
 	}
@@ -65,6 +72,17 @@ func (a *app) plan(ctx context.Context, p *project, force bool) (plan, error) {
 		files: slices.Concat(sql.Files, db.Files, code),
 		owned: []string{model.Go.Out.Text, sql.Out, model.SQL.Queries.Text},
 	}, nil
+}
+
+// readConfig reads no more than it takes for the parser to see that a file is
+// too large.
+func readConfig(name string) ([]byte, error) {
+	f, err := os.Open(name)
+	if err != nil {
+		return nil, err
+	}
+	defer f.Close()
+	return io.ReadAll(io.LimitReader(f, 4<<20))
 }
 
 // dropKnownStubs leaves out the stubs of consumers that an earlier run has

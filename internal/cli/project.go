@@ -29,8 +29,8 @@ func openProject(config string) (*project, error) {
 		return nil, hinted{fmt.Errorf("%s does not exist", config), "write one with outboxgen init, or name it with --config"}
 	case err != nil:
 		return nil, err
-	case info.IsDir():
-		return nil, hinted{fmt.Errorf("%s is a folder", config), "name the file with --config"}
+	case !info.Mode().IsRegular():
+		return nil, hinted{fmt.Errorf("%s is not a file", config), "name the file with --config"}
 	}
 	dir := filepath.Dir(config)
 	importPath, err := importPathOf(dir)

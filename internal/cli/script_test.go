@@ -2,6 +2,7 @@ package cli_test
 
 import (
 	"errors"
+	"flag"
 	"fmt"
 	"io/fs"
 	"os"
@@ -20,6 +21,8 @@ import (
 // build against.
 const checkout = "../.."
 
+var update = flag.Bool("update", false, "rewrite the output that the scripts expect")
+
 func TestMain(m *testing.M) { os.Exit(run(m)) }
 
 // run builds the real executable once: without cgo, as most users have it, and
@@ -30,6 +33,7 @@ func run(m *testing.M) int {
 		panic(err)
 	}
 	defer os.RemoveAll(dir)
+	flag.Parse()
 	build := exec.Command("go", "build", "-o", filepath.Join(dir, "outboxgen"), "./cmd/outboxgen")
 	build.Dir = checkout
 	build.Env = append(os.Environ(), "CGO_ENABLED=0")
@@ -51,8 +55,11 @@ func TestScripts(t *testing.T) {
 	testscript.Run(t, testscript.Params{
 		Dir:                 "testdata/script",
 		RequireExplicitExec: true,
+		UpdateScripts:       *update,
 		Setup: func(e *testscript.Env) error {
-			e.Vars = append(e.Vars, append(goEnv, "CHECKOUT="+root)...)
+			e.Vars = append(e.Vars, goEnv...)
+			e.Setenv("CHECKOUT", root)
+			e.Setenv("XDG_CACHE_HOME", filepath.Join(e.WorkDir, "cache"))
 			e.Values[snapshots{}] = map[string]map[string]string{}
 			return os.CopyFS(filepath.Join(e.WorkDir, "orders"), os.DirFS("testdata/orders"))
 		},
@@ -95,16 +102,18 @@ func exits(ts *testscript.TestScript, neg bool, args []string) {
 	}
 }
 
-// edit file old new: the one place of old in the file becomes new.
+// edit file old new: the one place of old in the file becomes new. In both, \n
+// is a line's end.
 func edit(ts *testscript.TestScript, neg bool, args []string) {
 	if neg || len(args) != 3 {
 		ts.Fatalf("usage: edit file old new")
 	}
 	text := ts.ReadFile(args[0])
-	if n := strings.Count(text, args[1]); n != 1 {
-		ts.Fatalf("%q is %d times in %s", args[1], n, args[0])
+	before, after := strings.ReplaceAll(args[1], `\n`, "\n"), strings.ReplaceAll(args[2], `\n`, "\n")
+	if n := strings.Count(text, before); n != 1 {
+		ts.Fatalf("%q is %d times in %s", before, n, args[0])
 	}
-	text = strings.Replace(text, args[1], strings.ReplaceAll(args[2], `\n`, "\n"), 1)
+	text = strings.Replace(text, before, after, 1)
 	ts.Check(os.WriteFile(ts.MkAbs(args[0]), []byte(text), 0o644))
 }
 

@@ -33,25 +33,6 @@ func TestGoName(t *testing.T) {
 	}
 }
 
-func TestNearest(t *testing.T) {
-	candidates := []string{"string", "int64", "timestamp", "Money", "order.accepted"}
-	for word, want := range map[string]string{
-		"strnig":         "string",
-		"String":         "string",
-		"itn64":          "int64",
-		"timestmap":      "timestamp",
-		"Mony":           "Money",
-		"order.acepted":  "order.accepted",
-		"order_accepted": "order.accepted",
-		"payload":        "",
-		"":               "",
-	} {
-		if got := nearest(word, candidates); got != want {
-			t.Errorf("nearest(%q) = %q, want %q", word, got, want)
-		}
-	}
-}
-
 func TestLoad(t *testing.T) {
 	dir := t.TempDir()
 	missing := filepath.Join(dir, "events.yaml")

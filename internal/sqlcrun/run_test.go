@@ -105,6 +105,7 @@ func TestRunFails(t *testing.T) {
 		"too slow":       {"hang", 300 * time.Millisecond, []string{"sqlc took longer than 300ms and was stopped"}},
 		"crash":          {"crash panic: oh no", 0, []string{"exit status 2", "panic: oh no"}},
 		"our query":      {"refuse queries/outbox.sql:3:1: oh no", 0, []string{bug, "queries/outbox.sql:3:1: oh no"}},
+		"two of ours":    {"refuse queries/outbox.sql:3:1: oh no\nqueries/consumed.sql:1:1: and that", 0, []string{bug, "oh no", "and that"}},
 		"no place":       {"refuse error parsing schema: oh no", 0, []string{bug, "error parsing schema: oh no"}},
 		"nothing said":   {"refuse", 0, []string{bug}},
 		"another's file": {"refuse elsewhere/outbox.sql:3:1: oh no", 0, []string{bug, "oh no"}},

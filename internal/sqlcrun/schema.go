@@ -25,21 +25,25 @@ const maxSchema = 16 << 20
 func readSchema(in Input) ([]schemaFile, diag.List) {
 	var files []schemaFile
 	var problems diag.List
-	read := map[string]bool{}
+	first := map[string]spec.Name{}
 	for _, name := range in.Schema {
 		paths, err := schemaPaths(in, name.Text)
 		if err == nil && len(paths) == 0 {
 			err = errors.New("holds no .sql file")
 		}
 		for _, p := range paths {
+			if earlier, twice := first[p]; twice { // sqlc would read it twice
+				d := at(name, "duplicate-schema", fmt.Sprintf("%q is read twice", p), "name the file or its folder, not both")
+				d.Related = []diag.Related{{Pos: earlier.Pos, Message: "first named here"}}
+				problems.Add(d)
+				continue
+			}
+			first[p] = name
 			var data []byte
 			if data, err = readCapped(in, p); err != nil {
 				break
 			}
-			if !read[p] { // a folder and a file in it may both be named
-				files = append(files, schemaFile{p, data})
-			}
-			read[p] = true
+			files = append(files, schemaFile{p, data})
 		}
 		if err != nil {
 			problems.Add(schemaProblem(in, name, err))
@@ -54,8 +58,8 @@ func schemaPaths(in Input, name string) ([]string, error) {
 		return nil, err
 	}
 	if !info.IsDir() {
-		if !strings.HasSuffix(name, ".sql") {
-			return nil, errors.New("is not a .sql file")
+		if !takes(path.Base(name)) {
+			return nil, errors.New("is not a .sql file that sqlc reads")
 		}
 		return []string{name}, nil
 	}
@@ -65,12 +69,17 @@ func schemaPaths(in Input, name string) ([]string, error) {
 	}
 	var paths []string
 	for _, e := range entries {
-		n := e.Name()
-		if strings.HasSuffix(n, ".sql") && !strings.HasPrefix(n, ".") && !strings.HasSuffix(n, ".down.sql") {
-			paths = append(paths, path.Join(name, n))
+		if takes(e.Name()) {
+			paths = append(paths, path.Join(name, e.Name()))
 		}
 	}
 	return paths, nil
+}
+
+// takes reports whether sqlc reads a file of that name: it passes over hidden
+// files and the downward steps of golang-migrate.
+func takes(name string) bool {
+	return strings.HasSuffix(name, ".sql") && !strings.HasPrefix(name, ".") && !strings.HasSuffix(name, ".down.sql")
 }
 
 func readCapped(in Input, name string) ([]byte, error) {
@@ -94,9 +103,12 @@ func schemaProblem(in Input, name spec.Name, err error) diag.Diagnostic {
 	case errors.Is(err, fs.ErrNotExist):
 		d.Message = fmt.Sprintf("the schema %q does not exist", name.Text)
 		d.Hint = "paths count from the folder of events.yaml"
-		if near := nearest(name.Text, neighbours(in, name.Text)); near != "" {
+		if near := diag.Nearest(name.Text, neighbours(in, name.Text)); near != "" {
 			d.Hint = fmt.Sprintf("did you mean %q?", near)
 		}
+	case strings.Contains(err.Error(), "path escapes"): // package os has no name for it
+		d.Message = fmt.Sprintf("the schema %q leads through a link out of the folder of events.yaml", name.Text)
+		d.Hint = "copy the file into the folder"
 	case errors.As(err, &pathErr):
 		d.Message = fmt.Sprintf("the schema %q can't be read: %v", name.Text, pathErr.Err)
 	default:

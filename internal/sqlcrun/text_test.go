@@ -94,13 +94,3 @@ func First() {}
 		t.Error("a file without sqlc's header is taken for sqlc's")
 	}
 }
-
-func TestNearest(t *testing.T) {
-	for word, want := range map[string]string{
-		"ordrs": "orders", "oredrs": "orders", "ORDERS": "orders", "order_lien": "order_line", "stock": "", "x": "",
-	} {
-		if got := nearest(word, []string{"orders", "order_line"}); got != want {
-			t.Errorf("%s: %q, not %q", word, got, want)
-		}
-	}
-}

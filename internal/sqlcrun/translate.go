@@ -4,8 +4,10 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"path"
 	"regexp"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -106,7 +108,7 @@ func unknownNames(in Input, wrong []probe, tables map[string][]string) diag.List
 		}
 		columns := tables[strings.ToLower(p.table.Text)]
 		hint := "its columns are " + strings.Join(columns, ", ")
-		if near := nearest(p.name.Text, columns); near != "" {
+		if near := diag.Nearest(p.name.Text, columns); near != "" {
 			hint = fmt.Sprintf("did you mean %q?", near)
 		}
 		problems.Add(at(p.name, "unknown-column", fmt.Sprintf("the table %q has no column %q", p.table.Text, p.name.Text), hint))
@@ -118,11 +120,7 @@ func tableHint(in Input, p probe, tables map[string][]string) string {
 	if len(in.Schema) == 0 {
 		return "name the file that creates it under sql.schema"
 	}
-	names := make([]string, 0, len(tables))
-	for name := range tables {
-		names = append(names, name)
-	}
-	if near := nearest(p.name.Text, names); near != "" {
+	if near := diag.Nearest(p.name.Text, slices.Sorted(maps.Keys(tables))); near != "" {
 		return fmt.Sprintf("did you mean %q?", near)
 	}
 	return "add the file that creates it to sql.schema"
