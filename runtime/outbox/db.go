@@ -3,8 +3,8 @@ package outbox
 import "database/sql"
 
 // DB is a pool together with what its driver's errors mean. Make one with
-// the package for your driver (mysqldb.Open or mysqldb.Wrap), which also checks
-// that the connection's settings allow the promise to be kept.
+// the package for your driver (mysqldb.Open), which also checks that the
+// connection's settings allow the promise to be kept, and watches its transactions.
 type DB struct {
 	*sql.DB
 

@@ -80,6 +80,7 @@ func InTxWith(ctx context.Context, db *DB, opts *sql.TxOptions, fn func(tx *Tx) 
 		}
 		return RolledBack, err
 	}
+	tx.closeRows()
 	if err := tx.Err(); err != nil {
 		return RolledBack, err
 	}
@@ -92,6 +93,9 @@ func commit(sqlTx *sql.Tx, db *DB) (Outcome, error) {
 	switch {
 	case err == nil:
 		return Committed, nil
+	case errors.As(err, new(*PoisonedError)):
+		// The connection knew better than to send COMMIT.
+		return RolledBack, err
 	case errors.Is(err, sql.ErrTxDone), isContextError(err):
 		// database/sql gives these without sending COMMIT: the context had ended
 		// and the transaction was, or is being, rolled back.

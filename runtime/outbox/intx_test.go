@@ -172,11 +172,12 @@ func TestStatementsThatEndTheTransactionAreRefused(t *testing.T) {
 		"COMMIT", "commit", " BEGIN", "START TRANSACTION", "ROLLBACK", "rollback work",
 		"CREATE TABLE t (x INT)", "DROP TABLE t", "ALTER TABLE t ADD y INT", "TRUNCATE t",
 		"/* a comment */ COMMIT", "-- a comment\nCOMMIT", "# a comment\nCOMMIT", ";COMMIT",
-		"LOCK TABLES t WRITE", "XA END 'x'",
+		"LOCK TABLES t WRITE", "XA END 'x'", "CALL p()", "/*!COMMIT*/", "/*!50000 COMMIT */", "--\tx\nCOMMIT",
+		"SET PASSWORD = 'x'", "LOAD INDEX INTO CACHE t", "CACHE INDEX t IN c", "STOP REPLICA", "EXECUTE s", "/*M! COMMIT */",
 	}
 	allowed := []string{
 		"INSERT INTO t VALUES (1)", "ROLLBACK TO SAVEPOINT a", "SAVEPOINT a", "RELEASE SAVEPOINT a",
-		"CREATE TEMPORARY TABLE t (x INT)", "DROP TEMPORARY TABLE t", "commitments", "WITH x AS (SELECT 1) SELECT * FROM x", "",
+		"CREATE TEMPORARY TABLE t (x INT)", "DROP TEMPORARY TABLE t", "commitments", "SET @x = 1", "LOAD DATA LOCAL INFILE 'x' INTO TABLE t", "(SELECT 1)", "WITH x AS (SELECT 1) SELECT * FROM x", "",
 	}
 	run := func(query string) error {
 		_, db := newFakeDB()

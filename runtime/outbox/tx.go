@@ -30,9 +30,8 @@ type Transaction interface {
 // rolled back. Without that, a statement after a swallowed deadlock error (MySQL
 // 1213) would run outside any transaction and commit alone.
 //
-// Two kinds of error escape it: those that only QueryRowContext's Scan returns,
-// and those of statements prepared with PrepareContext or StmtContext. Return
-// them from the function and the transaction is rolled back, as with any error.
+// What passes it by, such as an error that only the Scan of QueryRowContext
+// returns, or a prepared statement, is held by the connections of package mysqldb.
 type Tx struct {
 	tx         *sql.Tx
 	classifier ErrorClassifier
@@ -74,6 +73,17 @@ func (t *Tx) Err() error {
 		return &PoisonedError{Cause: t.poison}
 	}
 	return nil
+}
+
+// closeRows reads what is left of the last result set: the error that ended the
+// transaction may be in it, and database/sql would drop it.
+func (t *Tx) closeRows() {
+	t.mu.Lock()
+	rows := t.rows
+	t.mu.Unlock()
+	if rows != nil {
+		t.note(rows.Close())
+	}
 }
 
 func (t *Tx) note(err error) {
