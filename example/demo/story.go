@@ -148,7 +148,7 @@ func (l *logEvents) note(line string) {
 	}
 	switch entry.Msg {
 	case "the event was not handled":
-		if entry.Consumer == orderevents.ConsumerNameNotificationPlanner && strings.Contains(entry.Error, "Error 1452") {
+		if entry.Consumer == orderevents.ConsumerNameNotificationPlanner && strings.Contains(entry.Error, "error 1452") {
 			l.foreignKeyErrors.Add(1)
 		}
 	case "consumer stopped":

@@ -50,9 +50,10 @@ func (r *renderer) funcs() template.FuncMap {
 			return fmt.Sprintf("%s + INTERVAL CAST(sqlc.arg(%s) AS SIGNED) MICROSECOND", now, arg)
 		},
 		// micros is a time as microseconds since 1970: a number passes every
-		// driver setting (parseTime, loc) unchanged.
+		// driver setting (parseTime, loc) unchanged. A zero date, which a server
+		// that isn't strict lets in, has none, and must not stop whoever reads it.
 		"micros": func(column string) string {
-			return fmt.Sprintf("CAST(TIMESTAMPDIFF(MICROSECOND, '1970-01-01', %s) AS SIGNED)", column)
+			return fmt.Sprintf("CAST(COALESCE(TIMESTAMPDIFF(MICROSECOND, '1970-01-01', %s), 0) AS SIGNED)", column)
 		},
 		"quote": strconv.Quote,
 		"list": func(texts []string) string {

@@ -9,11 +9,14 @@ import (
 // backoff returns first doubled n-1 times, at most limit, less a random part of
 // up to a half, so that what failed together doesn't come back together.
 func backoff(first, limit time.Duration, n int) time.Duration {
-	d := first
+	d := min(first, limit)
 	for i := 1; i < n && d < limit; i++ {
-		d *= 2
+		if d > limit/2 { // and doubling can't overflow
+			d = limit
+		} else {
+			d *= 2
+		}
 	}
-	d = min(d, limit)
 	return d - rand.N(d/2+1)
 }
 

@@ -63,7 +63,8 @@ func (s *memStore) Claim(_ context.Context, c outbox.ClaimRequest) (*outbox.Batc
 	}
 	s.token++
 	b := &outbox.Batch{Owner: c.Owner, Token: s.token}
-	for _, row := range s.rows {
+	byDue := slices.SortedStableFunc(slices.Values(s.rows), func(a, b *memRow) int { return a.due.Compare(b.due) })
+	for _, row := range byDue {
 		if len(b.Events) == c.Limit || row.state != "pending" || row.due.After(time.Now()) {
 			continue
 		}
@@ -97,7 +98,7 @@ func (s *memStore) Settle(_ context.Context, b *outbox.Batch, outcomes []outbox.
 			row.state = "published"
 			result.Published++
 		case outbox.OutcomeReleased:
-			row.owner, row.due = "", time.Now()
+			row.owner, row.due = "", time.Now().Add(o.Backoff)
 			result.Released++
 		case outbox.OutcomeRetry:
 			row.owner, row.due, row.lastError = "", time.Now().Add(o.Backoff), o.Reason

@@ -3,16 +3,17 @@ package outbox
 import (
 	"context"
 	"errors"
+	"fmt"
 )
 
 // Publisher hands messages to a broker.
 type Publisher interface {
 	// Publish returns one result a message, in their order: nil once the broker
 	// has confirmed the message at the level configured, otherwise an error
-	// made by [PublishRejected], [PublishFailed], [PublishUnavailable] or
-	// [PublishUnknown]. Any other error
-	// counts as unknown. A publisher returns when ctx ends, with PublishUnknown for
-	// what was handed over and not yet confirmed.
+	// made by [PublishRejected], [PublishFailed], [PublishUnavailable],
+	// [PublishHeldBack] or [PublishUnknown]. Any other error counts as unknown. A
+	// publisher returns when ctx ends, with PublishUnknown for what was handed over
+	// and not yet confirmed.
 	Publish(ctx context.Context, messages []Envelope) []error
 }
 
@@ -33,6 +34,9 @@ const (
 	FailureFailed
 	// FailureRejected: the broker will never take this message. It is dead at once.
 	FailureRejected
+	// FailureHeldBack: the message was not sent because of another one. No
+	// attempt is counted, the row is given back.
+	FailureHeldBack
 )
 
 func (k FailureKind) String() string {
@@ -43,6 +47,8 @@ func (k FailureKind) String() string {
 		return "failed"
 	case FailureRejected:
 		return "rejected"
+	case FailureHeldBack:
+		return "held back"
 	default:
 		return "unknown"
 	}
@@ -54,7 +60,7 @@ type PublishError struct {
 	Err  error
 }
 
-func (e *PublishError) Error() string { return "publish " + e.Kind.String() + ": " + e.Err.Error() }
+func (e *PublishError) Error() string { return fmt.Sprintf("publish %v: %v", e.Kind, e.Err) }
 
 func (e *PublishError) Unwrap() error { return e.Err }
 
@@ -71,10 +77,14 @@ func PublishUnavailable(err error) error { return &PublishError{Kind: FailureUna
 // PublishUnknown marks err as leaving open whether the broker has the message.
 func PublishUnknown(err error) error { return &PublishError{Kind: FailureUnknown, Err: err} }
 
+// PublishHeldBack marks err as the reason why the message was not sent, which lies
+// with another one, such as an earlier message of its aggregate.
+func PublishHeldBack(err error) error { return &PublishError{Kind: FailureHeldBack, Err: err} }
+
 // FailureKindOf returns the kind that err carries; FailureUnknown when it carries none.
 func FailureKindOf(err error) FailureKind {
 	var p *PublishError
-	if errors.As(err, &p) {
+	if errors.As(err, &p) && p != nil {
 		return p.Kind
 	}
 	return FailureUnknown

@@ -36,7 +36,8 @@ func NewRelay(store Store, publisher Publisher, cfg *RelayConfig) (*Relay, error
 // Run relays events until ctx ends, then stops cleanly and returns nil: no new
 // claim is made, what is being published finishes or times out and is settled,
 // what was claimed and not published is given back. That takes at most
-// PublishTimeout plus the time of a mark.
+// PublishTimeout plus twice LeaseMargin, and with a database that hangs in the
+// middle of a COMMIT, its connection's readTimeout in addition.
 //
 // Errors of the database and of the broker don't end it; it waits and goes on.
 // A relay may be run again, or several times at once: each run has an owner of
@@ -54,6 +55,9 @@ func (r *Relay) Run(ctx context.Context) error {
 	run.log = r.cfg.Logger.With("relay", run.owner.ID.String())
 	run.log.Info("relay started", "batch", r.cfg.BatchSize, "lease", r.cfg.Lease)
 
+	var endGrace func()
+	run.grace, endGrace = graceAfter(ctx, r.cfg.PublishTimeout+2*r.cfg.LeaseMargin)
+	defer endGrace()
 	claimed := make(chan *leasedBatch)
 	results := make(chan *leasedBatch)
 	var steps sync.WaitGroup
@@ -62,20 +66,28 @@ func (r *Relay) Run(ctx context.Context) error {
 	steps.Go(func() { run.settleAll(results) })
 	steps.Wait()
 
-	// The caller's context has ended; what is left to say to the database is bounded by time.
-	last, cancel := context.WithTimeout(context.WithoutCancel(ctx), r.cfg.LeaseMargin)
-	defer cancel()
-	if err := r.store.Release(last, run.owner); err != nil {
+	if err := r.store.Release(run.grace, run.owner); err != nil {
 		run.log.Warn("relay could not sign off", "error", err)
 	}
 	run.log.Info("relay stopped")
 	return nil
 }
 
+// graceAfter returns a context that ends some time after ctx has ended.
+func graceAfter(ctx context.Context, grace time.Duration) (context.Context, func()) {
+	out, cancel := context.WithCancel(context.WithoutCancel(ctx))
+	stop := context.AfterFunc(ctx, func() {
+		timer := time.AfterFunc(grace, cancel)
+		context.AfterFunc(out, func() { timer.Stop() })
+	})
+	return out, func() { stop(); cancel() }
+}
+
 // relayRun is one run of a relay.
 type relayRun struct {
 	*Relay
 	owner  Owner
+	grace  context.Context // for the database's calls: ends some time after Run's context
 	outage outage
 	log    *slog.Logger
 }
@@ -91,20 +103,25 @@ type leasedBatch struct {
 	outcomes []EventOutcome
 }
 
+// repeatWarning is after how long a trouble that lasts is warned of again.
+const repeatWarning = 10 * time.Minute
+
 // claimAll claims batches until ctx ends.
 func (r *relayRun) claimAll(ctx context.Context, out chan<- *leasedBatch) {
 	var (
 		shortest = max(r.cfg.PollInterval/100, time.Millisecond)
 		idle     = shortest
 		failures int
+		warned   time.Time
 	)
 	for r.outage.wait(ctx) {
 		batch, err := r.claim(ctx)
 		switch {
 		case err != nil:
 			failures++
-			if failures == 1 {
-				r.log.Warn("claim failed; waiting for the database", "error", err)
+			if failures == 1 || time.Since(warned) >= repeatWarning {
+				warned = time.Now()
+				r.log.Warn("claim failed; waiting for the database", "failed", failures, "error", err)
 			}
 			if !sleep(ctx, backoff(r.cfg.OutageBackoff, r.cfg.OutageBackoffMax, failures)) {
 				return
@@ -129,9 +146,10 @@ func (r *relayRun) claimAll(ctx context.Context, out chan<- *leasedBatch) {
 func (r *relayRun) claim(ctx context.Context) (*leasedBatch, error) {
 	// A stop must not cut a claim in two: what it leased would then wait for the
 	// lease's end, though nobody works on it. It gets a little time to finish.
-	claimCtx, cancel := context.WithTimeout(context.WithoutCancel(ctx), r.cfg.Lease)
+	claimCtx, endGrace := graceAfter(ctx, r.cfg.LeaseMargin)
+	defer endGrace()
+	claimCtx, cancel := context.WithTimeout(claimCtx, r.cfg.Lease)
 	defer cancel()
-	defer context.AfterFunc(ctx, func() { time.AfterFunc(r.cfg.LeaseMargin, cancel) })()
 	limit := r.cfg.BatchSize
 	if r.outage.active() {
 		limit = 1

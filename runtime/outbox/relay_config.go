@@ -16,7 +16,9 @@ type RelayConfig struct {
 	BatchBytes int
 
 	// Lease is how long a claimed event belongs to this relay, by the database's
-	// clock. When the relay dies, its events wait so long. Defaults to 30 s.
+	// clock. When the relay dies, its events wait so long. It must be at least
+	// twice PublishTimeout plus LeaseMargin: a batch may wait for the one before
+	// it, and no publish is begun that could outlast its lease. Defaults to 30 s.
 	Lease time.Duration
 
 	// PublishTimeout bounds one call of the publisher, for a whole batch.
@@ -24,8 +26,7 @@ type RelayConfig struct {
 	PublishTimeout time.Duration
 
 	// LeaseMargin is kept between the end of a publish and the end of the lease,
-	// for the mark. Lease must be at least PublishTimeout plus LeaseMargin.
-	// Defaults to a tenth of Lease.
+	// for the mark. Defaults to a tenth of Lease.
 	LeaseMargin time.Duration
 
 	// PollInterval is the longest wait between two looks at an idle outbox. After
@@ -44,7 +45,9 @@ type RelayConfig struct {
 
 	// OutageBackoff is the pause after the broker, or the database, was found
 	// unavailable; it doubles with each time, up to OutageBackoffMax, and a random
-	// part of up to a half is taken off. Default to 200 ms and 15 s.
+	// part of up to a half is taken off. An event that found the broker unavailable
+	// waits OutageBackoffMax, so that others are tried before it. Default to
+	// 200 ms and 5 s.
 	OutageBackoff    time.Duration
 	OutageBackoffMax time.Duration
 
@@ -67,7 +70,7 @@ func (c *RelayConfig) withDefaults() RelayConfig {
 	setDefault(&out.RetryBackoff, time.Second)
 	setDefault(&out.RetryBackoffMax, max(out.RetryBackoff, 5*time.Minute))
 	setDefault(&out.OutageBackoff, 200*time.Millisecond)
-	setDefault(&out.OutageBackoffMax, max(out.OutageBackoff, 15*time.Second))
+	setDefault(&out.OutageBackoffMax, max(out.OutageBackoff, 5*time.Second))
 	if out.Logger == nil {
 		out.Logger = slog.Default()
 	}
@@ -110,9 +113,9 @@ func (c *RelayConfig) validate() error {
 	if c.BatchSize > maxBatchSize {
 		problems = append(problems, fmt.Errorf("BatchSize is %d, at most %d", c.BatchSize, maxBatchSize))
 	}
-	if c.Lease < c.PublishTimeout+c.LeaseMargin {
+	if c.PublishTimeout > (c.Lease-c.LeaseMargin)/2 { // a sum could overflow
 		problems = append(problems, fmt.Errorf(
-			"the lease of %v is shorter than PublishTimeout (%v) plus LeaseMargin (%v): an event could be published under a lease that has ended",
+			"the lease of %v is shorter than twice PublishTimeout (%v) plus LeaseMargin (%v): events would be given back unpublished",
 			c.Lease, c.PublishTimeout, c.LeaseMargin))
 	}
 	if len(problems) > 0 {

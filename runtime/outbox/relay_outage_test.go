@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"log/slog"
+	"slices"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -39,8 +40,8 @@ func TestOutageCountsNoAttempts(t *testing.T) {
 				t.Fatalf("an attempt was counted during the outage")
 			}
 		}
-		// Pauses of 7.5 to 15 s: about 160 probes in half an hour, and not many messages each.
-		if r.Stats().Pauses < 100 || r.Stats().Pauses > 400 {
+		// Pauses of 2.5 to 5 s: about 480 probes in half an hour.
+		if r.Stats().Pauses < 200 || r.Stats().Pauses > 900 {
 			t.Errorf("%d pauses in 30 minutes", r.Stats().Pauses)
 		}
 		if last := store.claims[len(store.claims)-1]; last.Limit != 400 {
@@ -61,7 +62,7 @@ func TestOneAnswerShowsThatTheBrokerIsThere(t *testing.T) {
 			if len(m) == 10 { // the first call: one fails, those behind it are held back
 				results[0] = outbox.PublishFailed(errors.New("no"))
 				for i := range results[1:] {
-					results[1+i] = outbox.PublishUnavailable(errors.New("held back"))
+					results[1+i] = outbox.PublishHeldBack(errors.New("one before it failed"))
 				}
 			}
 			return results
@@ -122,4 +123,87 @@ func TestDatabaseOutageIsLoggedOnce(t *testing.T) {
 			t.Errorf("the outage was logged %d times, want once:\n%s", n, log.String())
 		}
 	})
+}
+
+// An event that the broker has no place for must not be every probe.
+func TestUnavailableEventsDoNotStarveOthers(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		store := newMemStore(0)
+		for range 20 {
+			store.add("misrouted")
+		}
+		_, stop := startRelay(t, store, publisherFunc(func(_ context.Context, e outbox.Envelope) error {
+			if e.AggregateID == "misrouted" {
+				return outbox.PublishUnavailable(errors.New("no stream takes the subject"))
+			}
+			return nil
+		}), outbox.RelayConfig{})
+		time.Sleep(time.Second)
+		healthy := store.add("healthy")
+		time.Sleep(20 * time.Second) // one pause at its longest, and some
+		stop()
+		if row := store.row(healthy); row.state != "published" {
+			t.Error("a healthy event waits behind those that the broker has no place for")
+		}
+		if n := store.count("dead"); n != 0 {
+			t.Errorf("%d events died for want of a place", n)
+		}
+	})
+}
+
+func TestPlainErrorsAreAnOutageToo(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var log strings.Builder
+		calls := 0
+		store := newMemStore(20_000)
+		_, stop := startRelay(t, store, publisherBatch(func(m []outbox.Envelope) []error {
+			calls++
+			return slices.Repeat([]error{errors.New("connection refused")}, len(m))
+		}), outbox.RelayConfig{Logger: slog.New(slog.NewTextHandler(&log, nil))})
+		time.Sleep(time.Minute)
+		stop()
+		if calls > 40 {
+			t.Errorf("%d calls of a publisher that fails, in a minute", calls)
+		}
+		if n := strings.Count(log.String(), "\n"); n > 60 {
+			t.Errorf("%d lines were logged in a minute", n)
+		}
+	})
+}
+
+func TestPanickingPublisher(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var log strings.Builder
+		store := newMemStore(10)
+		poison := store.add("poison")
+		_, stop := startRelay(t, store, publisherFunc(func(_ context.Context, e outbox.Envelope) error {
+			if e.AggregateID == "poison" {
+				panic("secret")
+			}
+			return nil
+		}), outbox.RelayConfig{MaxAttempts: 3, Logger: slog.New(slog.NewTextHandler(&log, nil))})
+		time.Sleep(time.Minute)
+		stop()
+		if row := store.row(poison); row.state != "dead" || row.event.Attempts != 3 {
+			t.Errorf("the event that makes the publisher panic is %s after %d attempts", row.state, row.event.Attempts)
+		}
+		if n := store.count("published"); n != 10 {
+			t.Errorf("%d others are published, want 10", n)
+		}
+		if strings.Contains(log.String(), "secret") {
+			t.Error("the panic's value was logged")
+		}
+	})
+}
+
+func TestPublishErrorsOfNothing(t *testing.T) {
+	var typed *outbox.PublishError
+	for _, err := range []error{outbox.PublishFailed(nil), outbox.PublishUnknown(nil)} {
+		if err == nil || err.Error() == "" {
+			t.Errorf("got %v", err)
+		}
+	}
+	if k := outbox.FailureKindOf(error(typed)); k != outbox.FailureUnknown {
+		t.Errorf("got %v", k)
+	}
 }

@@ -2,7 +2,9 @@ package outbox
 
 import (
 	"context"
+	"errors"
 	"fmt"
+	"runtime/debug"
 	"slices"
 	"time"
 )
@@ -26,7 +28,13 @@ func (r *relayRun) mayPublish(b *leasedBatch) bool {
 	if r.outage.active() && len(b.Events) > 1 {
 		return false
 	}
-	return time.Until(b.deadline) >= r.cfg.PublishTimeout
+	left := time.Until(b.deadline)
+	if left < r.cfg.PublishTimeout {
+		r.log.Warn("too little of the lease is left to publish; the events are given back",
+			"events", len(b.Events), "left", left)
+		return false
+	}
+	return true
 }
 
 func (r *relayRun) publish(ctx context.Context, b *leasedBatch) []EventOutcome {
@@ -49,21 +57,69 @@ func (r *relayRun) publish(ctx context.Context, b *leasedBatch) []EventOutcome {
 		return outcomes
 	}
 
+	results := r.publishMessages(ctx, b.deadline, messages)
+	r.noteAvailability(results)
+	unknown := 0
+	for i, e := range events {
+		o := r.outcome(e, results[i])
+		switch {
+		case o.Kind == OutcomeUnknown:
+			unknown++
+		case o.Failure == FailureUnavailable:
+			// Others first: an event that the broker has no place for must not be
+			// what every probe tries.
+			o.Backoff = r.cfg.OutageBackoffMax
+		}
+		outcomes = append(outcomes, o)
+	}
+	if unknown > 0 {
+		r.stats.unknown.Add(int64(unknown))
+		r.warnUnknown(unknown, results)
+	}
+	return outcomes
+}
+
+// publishMessages returns a result for each message, whatever the publisher does.
+func (r *relayRun) publishMessages(ctx context.Context, deadline time.Time, messages []Envelope) []error {
+	results, panicked := r.callPublisher(ctx, messages)
+	switch {
+	case panicked && len(messages) == 1:
+		return []error{PublishFailed(errPublisherPanicked)}
+	case panicked:
+		// One message is to blame. Singly, it alone fails, and is dead in the end;
+		// the others, of which some may have been sent, are repeated.
+		results = make([]error, 0, len(messages))
+		for i := range messages {
+			if time.Until(deadline) < r.cfg.PublishTimeout {
+				results = append(results, PublishHeldBack(errPublisherPanicked))
+				continue
+			}
+			results = append(results, r.publishMessages(ctx, deadline, messages[i:i+1])...)
+		}
+		return results
+	case len(results) != len(messages):
+		err := PublishUnknown(fmt.Errorf("the publisher returned %d results for %d messages", len(results), len(messages)))
+		return slices.Repeat([]error{err}, len(messages))
+	default:
+		return results
+	}
+}
+
+var errPublisherPanicked = errors.New("the publisher panicked")
+
+func (r *relayRun) callPublisher(ctx context.Context, messages []Envelope) (results []error, panicked bool) {
 	// A stop lets the publish finish or time out: cutting it short would only
 	// turn confirms into unknowns.
-	publishCtx, cancel := context.WithTimeout(context.WithoutCancel(ctx), r.cfg.PublishTimeout)
-	results := r.publisher.Publish(publishCtx, messages)
-	cancel()
-
-	if len(results) != len(messages) {
-		err := PublishUnknown(fmt.Errorf("the publisher returned %d results for %d messages", len(results), len(messages)))
-		results = slices.Repeat([]error{err}, len(messages))
-	}
-	for i, e := range events {
-		outcomes = append(outcomes, r.outcome(e, results[i]))
-	}
-	r.noteAvailability(results)
-	return outcomes
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), r.cfg.PublishTimeout)
+	defer cancel()
+	defer func() {
+		if value := recover(); value != nil {
+			panicked = true // the value may hold payload, its type and the stack don't
+			r.log.Error("the publisher panicked", "messages", len(messages),
+				"type", fmt.Sprintf("%T", value), "stack", string(debug.Stack()))
+		}
+	}()
+	return r.publisher.Publish(ctx, messages), false
 }
 
 // outcome says what a publisher's answer means for the event.
@@ -86,22 +142,30 @@ func (r *relayRun) outcome(e Event, err error) EventOutcome {
 			o.Kind = OutcomeRetry
 			o.Backoff = backoff(r.cfg.RetryBackoff, r.cfg.RetryBackoffMax, attempt)
 		}
-	case FailureUnavailable:
+	case FailureUnavailable, FailureHeldBack:
 		o.Kind = OutcomeReleased
 	default:
 		o.Kind = OutcomeUnknown
-		r.stats.unknown.Add(1)
-		r.log.Warn("publish outcome unknown; the event is due again when its lease ends",
-			"event", e.Key, "error", err)
 	}
 	return o
 }
 
-// noteAvailability begins, prolongs or ends an outage. One message that was
-// answered, with a yes or a no, shows that the broker is there, whatever became
-// of the others: a publisher may hold back those behind one that failed.
+// warnUnknown warns once a batch.
+func (r *relayRun) warnUnknown(count int, results []error) {
+	i := slices.IndexFunc(results, func(err error) bool {
+		return err != nil && FailureKindOf(err) == FailureUnknown
+	})
+	r.log.Warn("publish outcomes unknown; the events are due again when their leases end",
+		"events", count, "first error", results[i])
+}
+
+// noteAvailability begins, prolongs or ends an outage.
+//
+// One message that was answered, with a yes or a no, shows that the broker is
+// there, whatever became of the others. A call in which nobody was answered is an
+// outage, also when it isn't known what became of the messages.
 func (r *relayRun) noteAvailability(results []error) {
-	var unavailable error
+	var unanswered error
 	for _, err := range results {
 		switch kind := FailureKindOf(err); {
 		case err == nil, kind == FailureFailed, kind == FailureRejected:
@@ -109,17 +173,17 @@ func (r *relayRun) noteAvailability(results []error) {
 				r.log.Info("the broker is available again")
 			}
 			return
-		case kind == FailureUnavailable:
-			unavailable = err
+		case kind != FailureHeldBack && unanswered == nil:
+			unanswered = err
 		}
 	}
-	if unavailable == nil {
+	if unanswered == nil {
 		return
 	}
 	pause, isNew := r.outage.begin()
 	r.stats.pauses.Add(1)
 	if isNew {
-		r.log.Warn("the broker is unavailable; pausing", "pause", pause, "error", unavailable)
+		r.log.Warn("the broker does not answer; pausing", "pause", pause, "error", unanswered)
 	}
 }
 

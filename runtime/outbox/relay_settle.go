@@ -14,18 +14,19 @@ func (r *relayRun) settleAll(in <-chan *leasedBatch) {
 	}
 }
 
-// settle tries until it succeeds or the lease is over, and at least once: the
-// store marks only what is still this lease's, so that a late try does no harm
-// and may spare a repeat. What is not marked is published again.
+// settle tries until it succeeds, or the lease or the grace after a stop is over,
+// and at least once: the store marks only what is still this lease's, so that a
+// late try does no harm and may spare a repeat. What is not marked is published
+// again.
 func (r *relayRun) settle(b *leasedBatch) {
 	if !needsSettling(b.outcomes) {
 		return
 	}
-	leaseEnd, cancel := context.WithDeadline(context.Background(), b.deadline.Add(r.cfg.LeaseMargin))
+	leaseEnd, cancel := context.WithDeadline(r.grace, b.deadline.Add(r.cfg.LeaseMargin))
 	defer cancel()
 	for failures := 1; ; failures++ {
 		// A call that hangs must leave time for another.
-		call, cancelCall := context.WithTimeout(context.Background(), max(r.cfg.Lease/4, time.Second))
+		call, cancelCall := context.WithTimeout(r.grace, max(r.cfg.Lease/4, time.Second))
 		result, err := r.store.Settle(call, b.Batch, b.outcomes)
 		cancelCall()
 		if err == nil {

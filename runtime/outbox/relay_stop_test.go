@@ -85,3 +85,30 @@ type publisherWithContext func(ctx context.Context, m []outbox.Envelope) []error
 func (f publisherWithContext) Publish(ctx context.Context, m []outbox.Envelope) []error {
 	return f(ctx, m)
 }
+
+// With the database away, a stop must not wait for the leases' end.
+func TestStopWithoutADatabase(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		store := newMemStore(30)
+		r, stop := startRelay(t, hangingSettle{store}, publisherBatch(func(m []outbox.Envelope) []error {
+			return make([]error, len(m))
+		}), outbox.RelayConfig{BatchSize: 10, Lease: 60 * time.Second, PublishTimeout: 5 * time.Second, LeaseMargin: 2 * time.Second})
+		time.Sleep(time.Second)
+		begin := time.Now()
+		stop()
+		if took := time.Since(begin); took > 9*time.Second {
+			t.Errorf("the stop took %v, want at most PublishTimeout and twice LeaseMargin", took)
+		}
+		if r.Stats().Abandoned == 0 {
+			t.Error("nothing was abandoned: the fault did not happen")
+		}
+	})
+}
+
+// hangingSettle hangs like a database that went away, until its context ends.
+type hangingSettle struct{ *memStore }
+
+func (hangingSettle) Settle(ctx context.Context, _ *outbox.Batch, _ []outbox.EventOutcome) (outbox.Settlement, error) {
+	<-ctx.Done()
+	return outbox.Settlement{}, ctx.Err()
+}

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"log/slog"
+	"math"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -230,10 +231,10 @@ func TestPublishIsNotStartedWithTooLittleLease(t *testing.T) {
 				t.Errorf("a publish began with %v of its lease left", left)
 			}
 			published[e.ID.String()]++
-			time.Sleep(9 * time.Second) // the next batch is claimed already, and waits as long
+			time.Sleep(11 * time.Second) // past its timeout, and the next batch waits as long
 			return nil
-		}), outbox.RelayConfig{BatchSize: 1, Lease: 20 * time.Second, PublishTimeout: 10 * time.Second, LeaseMargin: 2 * time.Second})
-		time.Sleep(5 * time.Minute)
+		}), outbox.RelayConfig{BatchSize: 1, Lease: 22 * time.Second, PublishTimeout: 10 * time.Second, LeaseMargin: 2 * time.Second})
+		time.Sleep(15 * time.Minute)
 		stop()
 		if n := store.count("published"); n != 20 {
 			t.Errorf("%d published, want 20", n)
@@ -246,10 +247,28 @@ func TestPublishIsNotStartedWithTooLittleLease(t *testing.T) {
 	})
 }
 
+func TestBackoffDoesNotOverflow(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		const year = 365 * 24 * time.Hour
+		store, attempts := newMemStore(1), 0
+		_, stop := startRelay(t, store, publisherFunc(func(context.Context, outbox.Envelope) error {
+			attempts++
+			return outbox.PublishFailed(errors.New("no"))
+		}), outbox.RelayConfig{RetryBackoff: 150 * year, RetryBackoffMax: math.MaxInt64, PollInterval: year / 12})
+		time.Sleep(160 * year)
+		stop()
+		if attempts != 2 {
+			t.Errorf("%d attempts, want 2", attempts)
+		}
+	})
+}
+
 func TestRelayConfigIsChecked(t *testing.T) {
 	p := publisherFunc(func(context.Context, outbox.Envelope) error { return nil })
 	for name, cfg := range map[string]outbox.RelayConfig{
 		"lease shorter than publish and margin": {Lease: 10 * time.Second, PublishTimeout: 10 * time.Second, LeaseMargin: time.Second},
+		"lease without room to wait":            {Lease: 20 * time.Second, PublishTimeout: 10 * time.Second, LeaseMargin: time.Second},
+		"overflow":                              {Lease: time.Hour, PublishTimeout: math.MaxInt64, LeaseMargin: math.MaxInt64},
 		"negative":                              {PollInterval: -1},
 		"huge batch":                            {BatchSize: 100_000},
 	} {

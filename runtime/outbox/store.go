@@ -15,9 +15,10 @@ type Store interface {
 	// be due again when its lease ends.
 	Claim(ctx context.Context, c ClaimRequest) (*Batch, error)
 
-	// Settle records what became of the batch's events, in one transaction, each
-	// only if its lease is still the batch's. It may be called again with the
-	// same arguments after an error.
+	// Settle records what became of the batch's events, each only if its lease is
+	// still the batch's. What was published doesn't depend on the rest: trouble
+	// with a failure must not have published events published again. It may be
+	// called again with the same arguments after an error.
 	Settle(ctx context.Context, b *Batch, outcomes []EventOutcome) (Settlement, error)
 
 	// Renew extends the leases of the batch's unsettled events by c's length
@@ -75,7 +76,8 @@ const (
 	OutcomeUnknown OutcomeKind = iota
 	// OutcomePublished: the broker confirmed it.
 	OutcomePublished
-	// OutcomeReleased: it was not handed to the broker, or certainly not taken; it is due now.
+	// OutcomeReleased: it was not handed to the broker, or certainly not taken. No
+	// attempt is counted; it is due after Backoff.
 	OutcomeReleased
 	// OutcomeRetry: the attempt failed; it is due after Backoff.
 	OutcomeRetry
@@ -87,7 +89,7 @@ const (
 type EventOutcome struct {
 	Key     string // the event's
 	Kind    OutcomeKind
-	Backoff time.Duration // of OutcomeRetry
+	Backoff time.Duration // of OutcomeRetry and OutcomeReleased
 	Failure FailureKind   // of OutcomeRetry and OutcomeDead
 	Reason  string        // of OutcomeRetry and OutcomeDead; never holds payload
 }

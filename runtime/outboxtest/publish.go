@@ -20,14 +20,14 @@ var (
 type aggregate struct{ typ, id string }
 
 // Publish implements [outbox.Publisher]. An event whose aggregate has failed earlier
-// in the call is held back, with PublishUnavailable, unless that one was rejected.
+// in the call is held back, with PublishHeldBack, unless that one was rejected.
 func (b *Broker) Publish(ctx context.Context, messages []outbox.Envelope) []error {
 	results := make([]error, len(messages))
 	blocked := make(map[aggregate]bool)
 	for i, e := range messages {
 		key := aggregate{e.AggregateType, e.AggregateID}
 		if blocked[key] {
-			results[i] = outbox.PublishUnavailable(errHeldBack)
+			results[i] = outbox.PublishHeldBack(errHeldBack)
 			continue
 		}
 		results[i] = b.publish(ctx, e)

@@ -70,6 +70,7 @@ type (
 
 	// ReleaseEventsParams gives rows under a lease back.
 	ReleaseEventsParams struct {
+		DelayUs  int64
 		EventIds []string
 		Owner    string
 		Token    int64

@@ -3,6 +3,8 @@ package rowlease
 import (
 	"context"
 	"fmt"
+	"slices"
+	"time"
 	"unicode/utf8"
 
 	"github.com/outboxgen/outboxgen/runtime/outbox"
@@ -14,55 +16,108 @@ const maxReason = 1024
 // Settle implements outbox.Store. Every statement names the lease, owner and
 // token, and the rows it changed are counted: what another relay has claimed
 // since is left alone and reported as lost.
+//
+// What was published or is given back has a transaction of its own, before that
+// of the failures: trouble with these, such as a reason that can't be stored,
+// must not have the published events published again.
 func (s *Store) Settle(ctx context.Context, b *outbox.Batch, outcomes []outbox.EventOutcome) (outbox.Settlement, error) {
-	var result outbox.Settlement
-	_, err := outbox.InTxWith(ctx, s.db, claimIsolation, func(tx *outbox.Tx) error {
-		settle := settlement{queries: s.queries, tx: tx, owner: b.Owner.ID.String(), token: b.Token}
-		if err := settle.run(ctx, outcomes); err != nil {
-			return err
+	settle := settlement{queries: s.queries, owner: b.Owner.ID.String(), token: b.Token}
+	var failed []outbox.EventOutcome
+	for _, o := range outcomes {
+		switch o.Kind {
+		case outbox.OutcomePublished:
+			settle.published = append(settle.published, o.Key)
+		case outbox.OutcomeReleased:
+			settle.release(o)
+		case outbox.OutcomeRetry, outbox.OutcomeDead:
+			failed = append(failed, o)
+		case outbox.OutcomeUnknown:
+			// Left to the end of its lease.
 		}
-		result = settle.result
-		return nil
-	})
-	if err != nil {
-		return outbox.Settlement{}, fmt.Errorf("settle: %w", err)
+	}
+	var result outbox.Settlement
+	for _, step := range []struct {
+		needed bool
+		run    func(context.Context) error
+	}{
+		{len(settle.published)+len(settle.released) > 0, settle.succeed},
+		{len(failed) > 0, func(ctx context.Context) error { return settle.fail(ctx, failed) }},
+	} {
+		if !step.needed {
+			continue
+		}
+		_, err := outbox.InTxWith(ctx, s.db, claimIsolation, func(tx *outbox.Tx) error {
+			settle.tx, settle.result = tx, outbox.Settlement{}
+			return step.run(ctx)
+		})
+		if err != nil {
+			return outbox.Settlement{}, fmt.Errorf("settle: %w", err)
+		}
+		result = sum(result, settle.result)
 	}
 	return result, nil
 }
 
-// settlement is one call of Settle.
-type settlement struct {
-	queries Queries
-	tx      *outbox.Tx
-	owner   string
-	token   int64
-	result  outbox.Settlement
+func sum(a, b outbox.Settlement) outbox.Settlement {
+	return outbox.Settlement{
+		Published: a.Published + b.Published,
+		Released:  a.Released + b.Released,
+		Retried:   a.Retried + b.Retried,
+		Dead:      a.Dead + b.Dead,
+		Lost:      append(a.Lost, b.Lost...),
+	}
 }
 
-func (s *settlement) run(ctx context.Context, outcomes []outbox.EventOutcome) error {
-	var published, released []string
-	for _, o := range outcomes {
-		var err error
-		switch o.Kind {
-		case outbox.OutcomePublished:
-			published = append(published, o.Key)
-		case outbox.OutcomeReleased:
-			released = append(released, o.Key)
-		case outbox.OutcomeRetry:
-			err = s.retry(ctx, o)
-		case outbox.OutcomeDead:
-			err = s.bury(ctx, o)
-		case outbox.OutcomeUnknown:
-			// Left to the end of its lease.
-		}
-		if err != nil {
+// settlement is one call of Settle.
+type settlement struct {
+	queries   Queries
+	owner     string
+	token     int64
+	published []string
+	released  []release // by delay
+
+	tx     *outbox.Tx
+	result outbox.Settlement
+}
+
+// release is a set of events that are due after the same delay.
+type release struct {
+	delay time.Duration
+	keys  []string
+}
+
+func (s *settlement) release(o outbox.EventOutcome) {
+	i := slices.IndexFunc(s.released, func(r release) bool { return r.delay == o.Backoff })
+	if i < 0 {
+		i = len(s.released)
+		s.released = append(s.released, release{delay: o.Backoff})
+	}
+	s.released[i].keys = append(s.released[i].keys, o.Key)
+}
+
+func (s *settlement) succeed(ctx context.Context) error {
+	if err := s.markPublished(ctx, s.published); err != nil {
+		return err
+	}
+	for _, r := range s.released {
+		if err := s.giveBack(ctx, r); err != nil {
 			return err
 		}
 	}
-	if err := s.markPublished(ctx, published); err != nil {
-		return err
+	return nil
+}
+
+func (s *settlement) fail(ctx context.Context, failed []outbox.EventOutcome) error {
+	for _, o := range failed {
+		settle := s.retry
+		if o.Kind == outbox.OutcomeDead {
+			settle = s.bury
+		}
+		if err := settle(ctx, o); err != nil {
+			return err
+		}
 	}
-	return s.release(ctx, released)
+	return nil
 }
 
 func (s *settlement) markPublished(ctx context.Context, keys []string) error {
@@ -96,19 +151,16 @@ func (s *settlement) markPublished(ctx context.Context, keys []string) error {
 	return nil
 }
 
-// release gives back what was not published. A lease that was lost meanwhile is
+// giveBack returns what was not published. A lease that was lost meanwhile is
 // no loss here: the event is with another relay.
-func (s *settlement) release(ctx context.Context, keys []string) error {
-	if len(keys) == 0 {
-		return nil
-	}
+func (s *settlement) giveBack(ctx context.Context, r release) error {
 	n, err := s.queries.ReleaseEvents(ctx, s.tx, ReleaseEventsParams{
-		EventIds: keys, Owner: s.owner, Token: s.token,
+		DelayUs: r.delay.Microseconds(), EventIds: r.keys, Owner: s.owner, Token: s.token,
 	})
 	if err != nil {
 		return fmt.Errorf("release events: %w", err)
 	}
-	s.result.Released = int(n)
+	s.result.Released += int(n)
 	return nil
 }
 

@@ -22,8 +22,8 @@ type Store struct {
 	queries Queries
 	source  string
 
-	token        atomic.Int64 // the last claim's; with the owner's id it names a lease
-	payloadBytes atomic.Int64 // of the average event in the last claim; 0 before the first
+	token atomic.Int64 // the last claim's; with the owner's id it names a lease
+	size  claimSize
 
 	mu        sync.Mutex
 	keepAlive map[uuid.UUID]time.Time // when an owner's outbox_relay row is to be renewed
@@ -52,7 +52,7 @@ func (s *Store) Claim(ctx context.Context, c outbox.ClaimRequest) (*outbox.Batch
 	var due []DueEvent
 	_, err := outbox.InTxWith(ctx, s.db, claimIsolation, func(tx *outbox.Tx) error {
 		var err error
-		due, err = s.queries.SelectDueEvents(ctx, tx, SelectDueEventsParams{Limit: s.limit(c)})
+		due, err = s.queries.SelectDueEvents(ctx, tx, SelectDueEventsParams{Limit: s.size.limit(c)})
 		if err != nil {
 			return fmt.Errorf("select due events: %w", err)
 		}
@@ -77,34 +77,14 @@ func (s *Store) Claim(ctx context.Context, c outbox.ClaimRequest) (*outbox.Batch
 	if err != nil {
 		return nil, fmt.Errorf("claim: %w", err)
 	}
-	bytes := 0
+	largest := 0
 	batch.Events = make([]outbox.Event, len(due))
 	for i, row := range due {
 		batch.Events[i] = s.event(row)
-		bytes += len(row.Payload)
+		largest = max(largest, len(row.Payload))
 	}
-	if len(due) > 0 {
-		s.payloadBytes.Store(int64(bytes/len(due)) + 1)
-	}
+	s.size.seen(len(due), largest)
 	return batch, nil
-}
-
-// firstClaim is how many events are claimed before it is known how large they are.
-const firstClaim = 50
-
-// limit turns the bytes allowed into a number of events by the average of the
-// last claim.
-func (s *Store) limit(c outbox.ClaimRequest) int32 {
-	limit := int64(c.Limit)
-	average := s.payloadBytes.Load()
-	switch {
-	case c.MaxBytes <= 0:
-	case average == 0:
-		limit = min(limit, firstClaim)
-	default:
-		limit = min(limit, int64(c.MaxBytes)/average)
-	}
-	return int32(max(limit, 1))
 }
 
 func (s *Store) event(row DueEvent) outbox.Event {

@@ -106,5 +106,5 @@ func notSent(ctx context.Context) error {
 }
 
 func heldBack(first error) error {
-	return outbox.PublishUnavailable(fmt.Errorf("%w: %w", ErrHeldBack, errors.Unwrap(first)))
+	return outbox.PublishHeldBack(fmt.Errorf("%w: %w", ErrHeldBack, errors.Unwrap(first)))
 }

@@ -8,7 +8,7 @@ import (
 )
 
 const consumedAt = `-- name: ConsumedAt :one
-SELECT CAST(TIMESTAMPDIFF(MICROSECOND, '1970-01-01', consumed_at) AS SIGNED) AS consumed_us
+SELECT CAST(COALESCE(TIMESTAMPDIFF(MICROSECOND, '1970-01-01', consumed_at), 0) AS SIGNED) AS consumed_us
 FROM consumed_event
 WHERE consumer_name = ? AND event_id = ?
 `

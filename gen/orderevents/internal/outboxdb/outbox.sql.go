@@ -76,11 +76,11 @@ const eventState = `-- name: EventState :one
 SELECT
   event_id, event_type, aggregate_type, aggregate_id, event_version, state,
   lease_owner, lease_host, lease_pid,
-  CAST(TIMESTAMPDIFF(MICROSECOND, '1970-01-01', lease_until) AS SIGNED) AS lease_until_us,
+  CAST(COALESCE(TIMESTAMPDIFF(MICROSECOND, '1970-01-01', lease_until), 0) AS SIGNED) AS lease_until_us,
   attempts, last_error_kind, last_error,
-  CAST(TIMESTAMPDIFF(MICROSECOND, '1970-01-01', created_at) AS SIGNED) AS created_us,
-  CAST(TIMESTAMPDIFF(MICROSECOND, '1970-01-01', available_at) AS SIGNED) AS available_us,
-  CAST(TIMESTAMPDIFF(MICROSECOND, '1970-01-01', published_at) AS SIGNED) AS published_us
+  CAST(COALESCE(TIMESTAMPDIFF(MICROSECOND, '1970-01-01', created_at), 0) AS SIGNED) AS created_us,
+  CAST(COALESCE(TIMESTAMPDIFF(MICROSECOND, '1970-01-01', available_at), 0) AS SIGNED) AS available_us,
+  CAST(COALESCE(TIMESTAMPDIFF(MICROSECOND, '1970-01-01', published_at), 0) AS SIGNED) AS published_us
 FROM outbox_event_state
 WHERE event_id = ?
 `
@@ -298,21 +298,23 @@ const releaseEvents = `-- name: ReleaseEvents :execrows
 UPDATE outbox_event FORCE INDEX (PRIMARY)
 SET lease_owner = '',
     lease_until = '1970-01-01 00:00:00',
-    available_at = UTC_TIMESTAMP() + INTERVAL MICROSECOND(CURRENT_TIMESTAMP(6)) MICROSECOND
+    available_at = UTC_TIMESTAMP() + INTERVAL MICROSECOND(CURRENT_TIMESTAMP(6)) MICROSECOND + INTERVAL CAST(? AS SIGNED) MICROSECOND
 WHERE event_id IN (/*SLICE:event_ids*/?)
   AND status = 0 AND lease_owner = ? AND lease_token = ?
 `
 
 type ReleaseEventsParams struct {
+	DelayUs  int64
 	EventIds []string
 	Owner    string
 	Token    int64
 }
 
-// ReleaseEvents gives leased events back, due at once.
+// ReleaseEvents gives leased events back, due after a delay that may be 0.
 func (q *Queries) ReleaseEvents(ctx context.Context, arg ReleaseEventsParams) (int64, error) {
 	query := releaseEvents
 	var queryParams []interface{}
+	queryParams = append(queryParams, arg.DelayUs)
 	if len(arg.EventIds) > 0 {
 		for _, v := range arg.EventIds {
 			queryParams = append(queryParams, v)
@@ -403,7 +405,7 @@ const selectDueEvents = `-- name: SelectDueEvents :many
 SELECT
   event_id, aggregate_type, aggregate_id, event_type, event_version, schema_version,
   payload, headers, attempts,
-  CAST(TIMESTAMPDIFF(MICROSECOND, '1970-01-01', created_at) AS SIGNED) AS created_us
+  CAST(COALESCE(TIMESTAMPDIFF(MICROSECOND, '1970-01-01', created_at), 0) AS SIGNED) AS created_us
 FROM outbox_event FORCE INDEX (ix_outbox_event_claim)
 WHERE status = 0
   AND available_at <= UTC_TIMESTAMP() + INTERVAL MICROSECOND(CURRENT_TIMESTAMP(6)) MICROSECOND

@@ -12,7 +12,7 @@ const reconcileOrderAccepted = `-- name: ReconcileOrderAccepted :one
 SELECT
   ` + "`" + `acceptance_event_id` + "`" + ` AS event_id,
   ` + "`" + `id` + "`" + ` AS aggregate_id,
-  CAST(TIMESTAMPDIFF(MICROSECOND, '1970-01-01', ` + "`" + `created_at` + "`" + `) AS SIGNED) AS created_us
+  CAST(COALESCE(TIMESTAMPDIFF(MICROSECOND, '1970-01-01', ` + "`" + `created_at` + "`" + `), 0) AS SIGNED) AS created_us
 FROM ` + "`" + `orders` + "`" + `
 WHERE ` + "`" + `tenant_id` + "`" + ` = ? AND ` + "`" + `request_id` + "`" + ` = ?
 LOCK IN SHARE MODE

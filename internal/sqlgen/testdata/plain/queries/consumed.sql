@@ -8,6 +8,6 @@ VALUES (?, ?, UTC_TIMESTAMP() + INTERVAL MICROSECOND(CURRENT_TIMESTAMP(6)) MICRO
 
 -- name: ConsumedAt :one
 -- ConsumedAt tells when a consumer's effect was committed.
-SELECT CAST(TIMESTAMPDIFF(MICROSECOND, '1970-01-01', consumed_at) AS SIGNED) AS consumed_us
+SELECT CAST(COALESCE(TIMESTAMPDIFF(MICROSECOND, '1970-01-01', consumed_at), 0) AS SIGNED) AS consumed_us
 FROM consumed_event
 WHERE consumer_name = ? AND event_id = ?;

@@ -19,7 +19,7 @@ INSERT INTO shop_outbox_event (
 SELECT
   event_id, aggregate_type, aggregate_id, event_type, event_version, schema_version,
   payload, headers, attempts,
-  CAST(TIMESTAMPDIFF(MICROSECOND, '1970-01-01', created_at) AS SIGNED) AS created_us
+  CAST(COALESCE(TIMESTAMPDIFF(MICROSECOND, '1970-01-01', created_at), 0) AS SIGNED) AS created_us
 FROM shop_outbox_event FORCE INDEX (ix_shop_outbox_event_claim)
 WHERE status = 0
   AND available_at <= UTC_TIMESTAMP() + INTERVAL MICROSECOND(CURRENT_TIMESTAMP(6)) MICROSECOND
@@ -82,11 +82,11 @@ WHERE status = 0;
 SELECT
   event_id, event_type, aggregate_type, aggregate_id, event_version, state,
   lease_owner, lease_host, lease_pid,
-  CAST(TIMESTAMPDIFF(MICROSECOND, '1970-01-01', lease_until) AS SIGNED) AS lease_until_us,
+  CAST(COALESCE(TIMESTAMPDIFF(MICROSECOND, '1970-01-01', lease_until), 0) AS SIGNED) AS lease_until_us,
   attempts, last_error_kind, last_error,
-  CAST(TIMESTAMPDIFF(MICROSECOND, '1970-01-01', created_at) AS SIGNED) AS created_us,
-  CAST(TIMESTAMPDIFF(MICROSECOND, '1970-01-01', available_at) AS SIGNED) AS available_us,
-  CAST(TIMESTAMPDIFF(MICROSECOND, '1970-01-01', published_at) AS SIGNED) AS published_us
+  CAST(COALESCE(TIMESTAMPDIFF(MICROSECOND, '1970-01-01', created_at), 0) AS SIGNED) AS created_us,
+  CAST(COALESCE(TIMESTAMPDIFF(MICROSECOND, '1970-01-01', available_at), 0) AS SIGNED) AS available_us,
+  CAST(COALESCE(TIMESTAMPDIFF(MICROSECOND, '1970-01-01', published_at), 0) AS SIGNED) AS published_us
 FROM shop_outbox_event_state
 WHERE event_id = sqlc.arg(event_id);
 
@@ -101,11 +101,11 @@ VALUES (
 ON DUPLICATE KEY UPDATE alive_until = VALUES(alive_until);
 
 -- name: ReleaseEvents :execrows
--- ReleaseEvents gives leased events back, due at once.
+-- ReleaseEvents gives leased events back, due after a delay that may be 0.
 UPDATE shop_outbox_event FORCE INDEX (PRIMARY)
 SET lease_owner = '',
     lease_until = '1970-01-01 00:00:00',
-    available_at = UTC_TIMESTAMP() + INTERVAL MICROSECOND(CURRENT_TIMESTAMP(6)) MICROSECOND
+    available_at = UTC_TIMESTAMP() + INTERVAL MICROSECOND(CURRENT_TIMESTAMP(6)) MICROSECOND + INTERVAL CAST(sqlc.arg(delay_us) AS SIGNED) MICROSECOND
 WHERE event_id IN (sqlc.slice(event_ids))
   AND status = 0 AND lease_owner = sqlc.arg(owner) AND lease_token = sqlc.arg(token);
 

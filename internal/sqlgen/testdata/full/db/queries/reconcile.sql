@@ -7,7 +7,7 @@
 SELECT
   `acceptance_event_id` AS event_id,
   `id` AS aggregate_id,
-  CAST(TIMESTAMPDIFF(MICROSECOND, '1970-01-01', `created_at`) AS SIGNED) AS created_us
+  CAST(COALESCE(TIMESTAMPDIFF(MICROSECOND, '1970-01-01', `created_at`), 0) AS SIGNED) AS created_us
 FROM `order`
 WHERE `tenant_id` = ? AND `key` = ?
 LOCK IN SHARE MODE;
