@@ -67,6 +67,14 @@ func storeHarness(t *testing.T, db *outbox.DB) storesuite.Harness {
 			}
 		},
 		State: func(t *testing.T, id uuid.UUID) outbox.EventState { return state(t, db, id) },
+		BreakFailures: func(t *testing.T) {
+			mustExec(t, db, "CREATE TRIGGER broken BEFORE INSERT ON outbox_failure FOR EACH ROW SIGNAL SQLSTATE '45000'")
+			t.Cleanup(func() {
+				if _, err := db.Exec("DROP TRIGGER broken"); err != nil {
+					t.Error(err)
+				}
+			})
+		},
 		Expire: func(t *testing.T) {
 			mustExec(t, db, `UPDATE outbox_event SET lease_until = UTC_TIMESTAMP(6) - INTERVAL 1 SECOND,
 				available_at = UTC_TIMESTAMP(6) - INTERVAL 1 SECOND WHERE status = 0 AND lease_owner <> ''`)

@@ -90,9 +90,40 @@ func releases(t *testing.T, h Harness) {
 	if s := wantState(t, h, ids[0], "PENDING"); s.Attempts != 0 || s.LeaseOwner != "" {
 		t.Errorf("%+v", s)
 	}
-	if again := claim(t, h, NewOwner(), 10); len(again.Events) != 3 {
+	again := claim(t, h, NewOwner(), 10)
+	if len(again.Events) != 3 {
 		t.Errorf("%d events are due at once, want 3", len(again.Events))
 	}
+
+	// After a delay, each its own.
+	outcomes := all(again, outbox.OutcomeReleased)
+	outcomes[1].Backoff = time.Hour
+	settle(t, h, again, outcomes)
+	for _, e := range claim(t, h, NewOwner(), 10).Events {
+		if e.Key == outcomes[1].Key {
+			t.Error("an event was claimed before its delay was over")
+		}
+	}
+	for _, id := range ids {
+		if s := h.State(t, id); (s.AvailableAt.Sub(s.CreatedAt) > 50*time.Minute) != (id.String() == outcomes[1].Key) || s.Attempts != 0 {
+			t.Errorf("%+v", s)
+		}
+	}
+}
+
+// A reason that can't be stored must not have published events published again.
+// There is none among those that the relay gives; the store is asked all the same.
+func publishedDoesNotDependOnFailures(t *testing.T, h Harness) {
+	ids := h.Write(t, 2)
+	b := claim(t, h, NewOwner(), 10)
+	outcomes := all(b, outbox.OutcomePublished)
+	outcomes[1].Kind = outbox.OutcomeDead
+	h.BreakFailures(t)
+	if _, err := h.Store.Settle(t.Context(), b, outcomes); err == nil {
+		t.Fatal("the failure was recorded: the fault did not happen")
+	}
+	wantState(t, h, ids[0], "PUBLISHED")
+	wantState(t, h, ids[1], "PUBLISHING")
 }
 
 func leavesUnknownLeased(t *testing.T, h Harness) {

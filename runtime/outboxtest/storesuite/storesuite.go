@@ -29,6 +29,10 @@ type Harness struct {
 
 	// Expire makes the leases of all events end now.
 	Expire func(t *testing.T)
+
+	// BreakFailures makes every attempt to record a failure an error, until the
+	// test ends.
+	BreakFailures func(t *testing.T)
 }
 
 // lease is long enough for no test to see its end.
@@ -57,6 +61,7 @@ func Run(t *testing.T, newHarness func(t *testing.T) Harness) {
 		{"SettlesMixed", settlesMixed},
 		{"StaleLeaseChangesNothing", staleLeaseChangesNothing},
 		{"EndedStaysEnded", endedStaysEnded},
+		{"PublishedDoesNotDependOnFailures", publishedDoesNotDependOnFailures},
 		{"PartlyLostLease", partlyLostLease},
 		{"Renews", renews},
 		{"CountsBacklog", countsBacklog},
@@ -94,8 +99,9 @@ func settle(t *testing.T, h Harness, b *outbox.Batch, outcomes []outbox.EventOut
 func all(b *outbox.Batch, kind outbox.OutcomeKind) []outbox.EventOutcome {
 	outcomes := make([]outbox.EventOutcome, len(b.Events))
 	for i, e := range b.Events {
-		outcomes[i] = outbox.EventOutcome{
-			Key: e.Key, Kind: kind, Backoff: time.Hour, Failure: outbox.FailureFailed, Reason: "no reason",
+		outcomes[i] = outbox.EventOutcome{Key: e.Key, Kind: kind, Failure: outbox.FailureFailed, Reason: "no reason"}
+		if kind == outbox.OutcomeRetry {
+			outcomes[i].Backoff = time.Hour
 		}
 	}
 	return outcomes
