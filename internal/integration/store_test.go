@@ -3,6 +3,7 @@ package integration
 import (
 	"context"
 	"testing"
+	"time"
 
 	"github.com/go-sql-driver/mysql"
 	"github.com/google/uuid"
@@ -80,4 +81,19 @@ func storeHarness(t *testing.T, db *outbox.DB) storesuite.Harness {
 				available_at = UTC_TIMESTAMP(6) - INTERVAL 1 SECOND WHERE status = 0 AND lease_owner <> ''`)
 		},
 	}
+}
+
+// A server that isn't strict lets a row in without its times. It must be handled
+// like any other, not stop every claim.
+func TestZeroDatesDoNotStopClaims(t *testing.T) {
+	each(t, func(t *testing.T, server dbtest.Database, db *outbox.DB) {
+		lax := open(t, via(t, server, "", func(c *mysql.Config) { c.Params = map[string]string{"sql_mode": "''"} }))
+		mustExec(t, lax, `INSERT INTO outbox_event (event_id, aggregate_type, aggregate_id, event_type, event_version, schema_version, payload, headers)
+			VALUES (?, 'order', '1', 'order.accepted', 1, 1, '{}', '{}')`, outbox.NewEventID())
+		ids := writeEvents(t, db, 1)
+		b, err := orderevents.NewStore(db).Claim(t.Context(), outbox.ClaimRequest{Owner: storesuite.NewOwner(), Limit: 10, Lease: time.Minute})
+		if err != nil || len(b.Events) != 2 || b.Events[1].Envelope.ID != ids[0] {
+			t.Errorf("claimed %+v, %v", b, err)
+		}
+	})
 }

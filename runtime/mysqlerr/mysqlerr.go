@@ -20,6 +20,7 @@ const (
 	erServerShutdown         = 1053
 	erDupEntry               = 1062
 	erLockWaitTimeout        = 1205
+	erLockTableFull          = 1206 // InnoDB rolls the whole transaction back, as on a deadlock
 	erLockDeadlock           = 1213
 	erOptionPreventsStmt     = 1290 // --read-only, --super-read-only
 	erQueryInterrupted       = 1317
@@ -65,7 +66,7 @@ func classifyServer(e *mysql.MySQLError) outbox.ErrorInfo {
 	case erDupEntry, erDupEntryWithKeyName:
 		info.Fault = outbox.FaultDuplicate
 		info.Constraint = constraintOf(e.Message)
-	case erLockDeadlock, erCheckRead:
+	case erLockDeadlock, erCheckRead, erLockTableFull:
 		info.Fault = outbox.FaultDeadlock
 	case erLockWaitTimeout:
 		info.Fault = outbox.FaultLockTimeout

@@ -26,6 +26,7 @@ func TestFaults(t *testing.T) {
 	}{
 		{"deadlock", server(1213), outbox.FaultDeadlock, true, true},
 		{"snapshot conflict", server(1020), outbox.FaultDeadlock, true, true},
+		{"lock table full", server(1206), outbox.FaultDeadlock, true, true},
 		{"lock wait timeout", server(1205), outbox.FaultLockTimeout, true, false},
 		{"read-only option", server(1290), outbox.FaultReadOnly, true, true},
 		{"read-only mode", server(1836), outbox.FaultReadOnly, true, true},

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strings"
 	"sync/atomic"
 
 	"github.com/google/uuid"
@@ -151,8 +152,9 @@ func (c *Consumer) handle(ctx context.Context, e Envelope) (Handling, error) {
 
 // HandlingError is why a consumer has not handled an event. Its text is fit for
 // a log: of an error that came from the database's server it gives the number
-// and the constraint, for the server's own words quote values (MySQL 1062, 1366).
-// Unwrap gives the whole of it.
+// and the constraint, for the server's own words quote values (MySQL 1062, 1366),
+// and of database/sql's scan errors the column. What a handler says in its own
+// words is passed on. Unwrap gives the whole of it.
 type HandlingError struct {
 	Consumer string
 	EventID  uuid.UUID
@@ -167,6 +169,10 @@ func (e *HandlingError) Unwrap() error { return e.Cause }
 
 func (c *Consumer) failed(e Envelope, cause error) error {
 	reason := cause.Error()
+	// database/sql quotes the value that it could not scan after the column's name.
+	if before, _, ok := strings.Cut(reason, ": converting driver.Value"); ok {
+		reason = before
+	}
 	if info := c.db.Classify(cause); info.Code != 0 {
 		reason = fmt.Sprintf("database error %d", info.Code)
 		if info.Constraint != "" {

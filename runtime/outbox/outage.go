@@ -11,20 +11,23 @@ import (
 type outage struct {
 	first, limit time.Duration
 
-	mu    sync.Mutex
-	count int       // unavailable answers in a row
-	until time.Time // of the pause
+	mu     sync.Mutex
+	count  int       // unavailable answers in a row
+	until  time.Time // of the pause
+	reason string    // the last one given
 }
 
-// begin notes an unavailable answer and returns the pause, and whether it is the
-// first in a row.
-func (o *outage) begin() (pause time.Duration, isNew bool) {
+// begin notes an unavailable answer and returns the pause, and whether the reason
+// is another one than before.
+func (o *outage) begin(reason string) (pause time.Duration, isNew bool) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
+	isNew = o.count == 0 || o.reason != reason
 	o.count++
+	o.reason = reason
 	pause = backoff(o.first, o.limit, o.count)
 	o.until = time.Now().Add(pause)
-	return pause, o.count == 1
+	return pause, isNew
 }
 
 // end notes a confirm, and reports whether there was an outage.

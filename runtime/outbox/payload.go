@@ -76,10 +76,16 @@ func (c *Check) JSON(field string, value json.RawMessage) {
 
 // Value asks a value that can validate itself.
 func (c *Check) Value(field string, value any) {
-	if v, ok := value.(Payload); ok {
-		if err := v.Validate(); err != nil {
-			c.Fail(field, err.Error())
-		}
+	v, ok := value.(Payload)
+	if !ok {
+		return
+	}
+	var form formError
+	switch err := v.Validate(); {
+	case errors.As(err, &form):
+		c.Fail(field, form.Error())
+	case err != nil: // a type of somebody else's may quote the value
+		c.Fail(field, fmt.Sprintf("not a valid %T", value))
 	}
 }
 

@@ -138,6 +138,28 @@ type quoting struct{}
 
 func (*quoting) UnmarshalText(text []byte) error { return fmt.Errorf("can't read %q", text) }
 
+func (quoting) Validate() error              { return errors.New("secret is not valid") }
+func (quoting) MarshalText() ([]byte, error) { return nil, errors.New("can't write secret") }
+
+func TestForeignErrorsOfAWriterHoldNoValues(t *testing.T) {
+	var c outbox.Check
+	c.Value("q", quoting{})
+	if err := c.Err(); err == nil || strings.Contains(err.Error(), "secret") {
+		t.Errorf("got %v", err)
+	}
+	_, db := newFakeDB()
+	_, err := outbox.InTx(t.Context(), db, func(tx *outbox.Tx) error {
+		return outbox.Write(t.Context(), tx, record(unencodable{}), insertRow)
+	})
+	if err == nil || strings.Contains(err.Error(), "secret") {
+		t.Errorf("got %v", err)
+	}
+}
+
+type unencodable struct{ Q quoting }
+
+func (unencodable) Validate() error { return nil }
+
 func TestForeignDecodeErrorsHoldNoValues(t *testing.T) {
 	type payload struct{ Q quoting }
 	_, err := outbox.DecodePayload[payload]([]byte(`{"Q":"secret"}`))

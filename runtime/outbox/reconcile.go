@@ -40,6 +40,22 @@ func NewReconciled(eventID string, aggregateID any, createdUs int64) (Reconciled
 	}, nil
 }
 
+// ErrRequestNotUnique is returned by a Reconcile function when several business
+// rows match the request: then none of them can be said to be its own.
+var ErrRequestNotUnique = errors.New("the request is not unique: several business rows match it")
+
+// ReconciledRows is called by generated code with the rows that match, two at most.
+func ReconciledRows(rows []Reconciled) (Reconciled, error) {
+	switch len(rows) {
+	case 0:
+		return Reconciled{}, nil
+	case 1:
+		return rows[0], nil
+	default:
+		return Reconciled{}, ErrRequestNotUnique
+	}
+}
+
 // Reconcile runs a locking read of the business table on the primary. Generated
 // Reconcile functions call it.
 //

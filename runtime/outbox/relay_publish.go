@@ -180,7 +180,7 @@ func (r *relayRun) noteAvailability(results []error) {
 	if unanswered == nil {
 		return
 	}
-	pause, isNew := r.outage.begin()
+	pause, isNew := r.outage.begin(unanswered.Error())
 	r.stats.pauses.Add(1)
 	if isNew {
 		r.log.Warn("the broker does not answer; pausing", "pause", pause, "error", unanswered)

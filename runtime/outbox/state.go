@@ -20,7 +20,7 @@ type EventState struct {
 	LeaseOwner string
 	LeaseHost  string
 	LeasePID   int64
-	LeaseUntil time.Time // zero without a lease
+	LeaseUntil time.Time // of a published event, when its lease would have ended; zero without a lease
 
 	LastErrorKind string // of the last failed attempt; empty without one
 	LastError     string

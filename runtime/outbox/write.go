@@ -108,7 +108,7 @@ func write(
 	}
 	payload, err := json.Marshal(r.Payload)
 	if err != nil {
-		return fmt.Errorf("encode payload: %w", err)
+		return fmt.Errorf("encode payload: %w", withoutValues(err))
 	}
 	if len(payload) > MaxPayloadBytes {
 		return fmt.Errorf("%w: %d bytes, at most %d", ErrPayloadTooLarge, len(payload), MaxPayloadBytes)
