@@ -43,6 +43,10 @@ build: setup ## Build bin/outboxgen
 server: setup ## Run a throwaway database until Ctrl-C and print its DSN (DB=mysql or DB=mariadb)
 	$(WITH_SERVERS) -$(or $(DB),mysql) -- go run ./internal/dbserver/cmd/scratch
 
+.PHONY: nats
+nats: setup ## Run a throwaway NATS server until Ctrl-C and print its URL
+	go run ./internal/natsserver/cmd/scratchnats
+
 .PHONY: bench
 bench: setup ## Measure the relay against a bare loop of its statements, on both databases
 	$(WITH_SERVERS) -- go run ./internal/bench $(BENCH_ARGS)

@@ -108,7 +108,8 @@ func runRelayVictim(ctx context.Context, db *outbox.DB, js jetstream.JetStream) 
 		return err
 	}
 	relay, err := outbox.NewRelay(orderevents.NewStore(db), &fatalPublisher{inner: publisher}, &outbox.RelayConfig{
-		Lease: relayLease,
+		Lease:          relayLease,
+		PublishTimeout: 5 * time.Second,
 	})
 	if err != nil {
 		return err

@@ -3,6 +3,7 @@ package orders
 import (
 	"encoding/json"
 	"errors"
+	"io"
 	"log/slog"
 	"net/http"
 	"strconv"
@@ -46,8 +47,7 @@ func (s *Service) postOrder(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	var in orderRequest
-	if err := json.NewDecoder(http.MaxBytesReader(w, r.Body, maxBody)).Decode(&in); err != nil {
-		fail(w, errors.Join(ErrInvalid, err))
+	if !decode(w, r, &in) {
 		return
 	}
 	order, created, err := s.Accept(r.Context(), Request{
@@ -72,8 +72,7 @@ func (s *Service) postCancel(w http.ResponseWriter, r *http.Request) {
 	var in struct {
 		Reason orderevents.OrderCancelledReason `json:"reason"`
 	}
-	if err := json.NewDecoder(http.MaxBytesReader(w, r.Body, maxBody)).Decode(&in); err != nil {
-		fail(w, errors.Join(ErrInvalid, err))
+	if !decode(w, r, &in) {
 		return
 	}
 	order, err := s.Cancel(r.Context(), tenantID, id, in.Reason)
@@ -125,6 +124,26 @@ func tenantAndID(w http.ResponseWriter, r *http.Request) (tenantID, id int64, ok
 		http.Error(w, "no such order", http.StatusNotFound)
 	}
 	return tenantID, id, err == nil
+}
+
+// decode reads a body that is one JSON object and nothing else.
+func decode(w http.ResponseWriter, r *http.Request, in any) bool {
+	dec := json.NewDecoder(http.MaxBytesReader(w, r.Body, maxBody))
+	dec.DisallowUnknownFields()
+	err := dec.Decode(in)
+	if err == nil {
+		_, err = dec.Token()
+		if errors.Is(err, io.EOF) {
+			return true
+		}
+		err = errors.New("more than one JSON value")
+	}
+	if errors.As(err, new(*http.MaxBytesError)) {
+		http.Error(w, "the body is too large", http.StatusRequestEntityTooLarge)
+	} else {
+		http.Error(w, "the body is not the JSON object expected", http.StatusBadRequest)
+	}
+	return false
 }
 
 // fail answers an error. What isn't the caller's own mistake stays in our log.

@@ -35,7 +35,7 @@ type Service struct{ db *outbox.DB }
 func NewService(db *outbox.DB) *Service { return &Service{db: db} }
 
 // Request asks for an order. A repeat under the same tenant and request id is
-// answered with the order of the first.
+// answered with the order of the first, whatever else it says.
 type Request struct {
 	TenantID  int64
 	RequestID string // the caller's idempotency key
@@ -111,27 +111,6 @@ func (s *Service) retryable(err error) error {
 		return errors.Join(ErrAgain, err)
 	}
 	return err
-}
-
-func check(r Request) (decimal.Decimal, error) {
-	var total decimal.Decimal
-	switch {
-	case r.TenantID <= 0:
-		return total, fmt.Errorf("%w: tenant_id is missing", ErrInvalid)
-	case r.RequestID == "" || len(r.RequestID) > 64:
-		return total, fmt.Errorf("%w: request_id needs 1 to 64 characters", ErrInvalid)
-	case !r.Currency.Valid():
-		return total, fmt.Errorf("%w: currency", ErrInvalid)
-	case len(r.Lines) == 0:
-		return total, fmt.Errorf("%w: no lines", ErrInvalid)
-	}
-	for _, line := range r.Lines {
-		if line.SKU == "" || line.Quantity <= 0 || line.UnitPrice.Amount.IsNegative() || line.UnitPrice.Currency != r.Currency {
-			return total, fmt.Errorf("%w: a line needs a sku, a quantity and a price in the order's currency", ErrInvalid)
-		}
-		total = total.Add(line.UnitPrice.Amount.Mul(decimal.NewFromInt32(line.Quantity)))
-	}
-	return total, nil
 }
 
 func accepted(r Request, o Order) orderevents.OrderAccepted {

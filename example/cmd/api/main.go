@@ -2,9 +2,11 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"log"
+	"log/slog"
 	"net/http"
 	"os"
 	"os/signal"
@@ -33,7 +35,7 @@ func run(ctx context.Context) error {
 	db.SetMaxIdleConns(32)
 
 	server := &http.Server{
-		Addr:              os.Getenv("ORDERS_LISTEN"), // such as 127.0.0.1:8080
+		Addr:              cmp.Or(os.Getenv("ORDERS_LISTEN"), "127.0.0.1:8080"),
 		Handler:           orders.NewService(db).Handler(),
 		ReadHeaderTimeout: 5 * time.Second,
 	}
@@ -43,6 +45,7 @@ func run(ctx context.Context) error {
 		defer cancel()
 		_ = server.Shutdown(shutdown)
 	}()
+	slog.Info("taking orders", "address", server.Addr)
 	if err := server.ListenAndServe(); !errors.Is(err, http.ErrServerClosed) {
 		return err
 	}

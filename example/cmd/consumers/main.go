@@ -5,7 +5,6 @@ package main
 import (
 	"context"
 	"errors"
-	"log"
 	"log/slog"
 	"os"
 	"os/signal"
@@ -29,7 +28,8 @@ func main() {
 	defer stop()
 	slog.SetDefault(slog.New(slog.NewJSONHandler(os.Stderr, nil)))
 	if err := run(ctx); err != nil {
-		log.Fatal(err)
+		slog.Error("consumers failed", "error", err)
+		os.Exit(1)
 	}
 }
 

@@ -49,7 +49,8 @@ func run(ctx context.Context) error {
 		return err
 	}
 	relay, err := outbox.NewRelay(orderevents.NewStore(db), publisher, &outbox.RelayConfig{
-		Lease: 15 * time.Second, // how long a dead relay's events wait for another
+		Lease:          15 * time.Second, // how long a dead relay's events wait for another
+		PublishTimeout: 5 * time.Second,  // of a batch
 	})
 	if err != nil {
 		return err
