@@ -18,7 +18,7 @@ demo: setup ## Show the whole story on a real database and a real broker (DB=mys
 	go run ./example/demo $(if $(DB),-db $(DB))
 
 .PHONY: test
-test: setup check vet ## Run every test, on a private MySQL and a private MariaDB
+test: setup-cc check vet ## Run every test, on a private MySQL and a private MariaDB
 	$(WITH_SERVERS) -- go test -race -timeout 15m $$(go list ./... | grep -v /cmd/outboxgen$$)
 
 .PHONY: vet
@@ -55,6 +55,9 @@ bench: setup ## Measure the relay against a bare loop of its statements, on both
 lint: setup ## Run golangci-lint (fetched and built at the first run)
 	go run github.com/golangci/golangci-lint/v2/cmd/golangci-lint@v2.15.0 run
 
-.PHONY: setup
+.PHONY: setup setup-cc
 setup:
 	@.ci/setup
+
+setup-cc:
+	@.ci/setup cc
