@@ -100,7 +100,10 @@ func (c *fakeConn) QueryContext(_ context.Context, query string, _ []driver.Name
 type fakeRows struct{ err error }
 
 func (*fakeRows) Columns() []string { return []string{"x"} }
-func (*fakeRows) Close() error      { return nil }
+
+// Close reads what is left, as the MySQL driver does.
+func (r *fakeRows) Close() error { return r.err }
+
 func (r *fakeRows) Next([]driver.Value) error {
 	if r.err != nil {
 		return r.err

@@ -116,6 +116,18 @@ func TestErrorInTheMiddleOfAResultSetPoisons(t *testing.T) {
 	}
 }
 
+func TestErrorInRowsLeftOpenPoisons(t *testing.T) {
+	fake, db := newFakeDB()
+	fake.rowErr["SELECT FOR UPDATE"] = errDeadlock
+	outcome, err := outbox.InTx(t.Context(), db, func(tx *outbox.Tx) error {
+		_, err := tx.QueryContext(t.Context(), "SELECT FOR UPDATE")
+		return err
+	})
+	if outcome != outbox.RolledBack || !errors.Is(err, errDeadlock) {
+		t.Errorf("got %v, %v", outcome, err)
+	}
+}
+
 func TestFunctionErrorRollsBack(t *testing.T) {
 	fake, db := newFakeDB()
 	mine := errors.New("no stock")

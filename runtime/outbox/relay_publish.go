@@ -173,12 +173,9 @@ func (r *relayRun) noteAvailability(results []error) {
 				r.log.Info("the broker is available again")
 			}
 			return
-		case kind != FailureHeldBack && unanswered == nil:
+		case unanswered == nil:
 			unanswered = err
 		}
-	}
-	if unanswered == nil {
-		return
 	}
 	pause, isNew := r.outage.begin(unanswered.Error())
 	r.stats.pauses.Add(1)
