@@ -15,16 +15,23 @@ import (
 //
 // It asks with a locking read, which waits for a transaction that is still
 // open. outbox.ErrStillUnknown says to ask again later, and is never an
-// absence.
+// absence; outbox.ErrRequestNotUnique, that several rows match.
 func ReconcileOrderAccepted(ctx context.Context, db *outbox.DB, tenantID int64, requestID string) (outbox.Reconciled, error) {
 	return outbox.Reconcile(ctx, db, func(ctx context.Context, tx outbox.Transaction) (outbox.Reconciled, error) {
-		row, err := outboxdb.New(tx).ReconcileOrderAccepted(ctx, outboxdb.ReconcileOrderAcceptedParams{
+		rows, err := outboxdb.New(tx).ReconcileOrderAccepted(ctx, outboxdb.ReconcileOrderAcceptedParams{
 			TenantID:  tenantID,
 			RequestID: requestID,
 		})
 		if err != nil {
 			return outbox.Reconciled{}, err
 		}
-		return outbox.NewReconciled(row.EventID, row.AggregateID, row.CreatedUs)
+		found := make([]outbox.Reconciled, len(rows))
+		for i, row := range rows {
+			found[i], err = outbox.NewReconciled(row.EventID, row.AggregateID, row.CreatedUs)
+			if err != nil {
+				return outbox.Reconciled{}, err
+			}
+		}
+		return outbox.ReconciledRows(found)
 	})
 }

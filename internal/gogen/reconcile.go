@@ -53,7 +53,8 @@ func (f *file) reconcile(e *spec.Event, db sqlcOutput) {
 		wrap(fmt.Sprintf("%s settles a transaction whose outcome is Unknown: it tells whether the business row of the event %s, "+
 			"which commits together with it, is there.", name, e.Name.Text)),
 		wrap("It asks with a locking read, which waits for a transaction that is still open. "+
-			"outbox.ErrStillUnknown says to ask again later, and is never an absence."),
+			"outbox.ErrStillUnknown says to ask again later, and is never an absence; "+
+			"outbox.ErrRequestNotUnique, that several rows match."),
 		deprecated(e.Deprecated),
 	), "func "+name, jen.Func().Id(name).Params(signature...).Params(reconciled(), jen.Error()).Block(
 		jen.Return(f.outbox("Reconcile").Call(jen.Id("ctx"), jen.Id("db"),
@@ -61,10 +62,15 @@ func (f *file) reconcile(e *spec.Event, db sqlcOutput) {
 				jen.Id("ctx").Add(f.qual("context", "Context")),
 				jen.Id("tx").Add(f.outbox("Transaction")),
 			).Params(reconciled(), jen.Error()).Block(
-				jen.List(jen.Id("row"), jen.Err()).Op(":=").Add(f.queries("tx")).Dot(name).Call(jen.Id("ctx"),
+				jen.List(jen.Id("rows"), jen.Err()).Op(":=").Add(f.queries("tx")).Dot(name).Call(jen.Id("ctx"),
 					f.qual(f.g.outboxdb, name+"Params").Add(lines("{", "}", values...))),
 				ifErr(reconciled().Values(), jen.Err()),
-				jen.Return(f.outbox("NewReconciled").Call(results...)),
+				jen.Id("found").Op(":=").Make(jen.Index().Add(reconciled()), jen.Len(jen.Id("rows"))),
+				jen.For(jen.List(jen.Id("i"), jen.Id("row")).Op(":=").Range().Id("rows")).Block(
+					jen.List(jen.Id("found").Index(jen.Id("i")), jen.Err()).Op("=").Add(f.outbox("NewReconciled").Call(results...)),
+					ifErr(reconciled().Values(), jen.Err()),
+				),
+				jen.Return(f.outbox("ReconciledRows").Call(jen.Id("found"))),
 			))),
 	))
 }
@@ -77,7 +83,7 @@ func (f *file) requestParams(e *spec.Event, fields []sqlcField, db sqlcOutput) (
 		jen.Id("ctx").Add(f.qual("context", "Context")),
 		jen.Id("db").Op("*").Add(f.outbox("DB")),
 	}
-	taken := map[string]bool{"ctx": true, "db": true, "tx": true, "row": true, "err": true}
+	taken := map[string]bool{"ctx": true, "db": true, "tx": true, "rows": true, "err": true, "found": true, "i": true, "row": true}
 	ok = true
 	for i, field := range fields {
 		column := e.Source.Request[i]

@@ -239,6 +239,22 @@ func TestReconcileOfWhatNeverWas(t *testing.T) {
 	})
 }
 
+// Without a unique key the request may find a stranger's row; that must not pass
+// for its own.
+func TestReconcileOfARequestThatIsNotUnique(t *testing.T) {
+	each(t, func(t *testing.T, _ dbtest.Database, db *outbox.DB) {
+		mustExec(t, db, "ALTER TABLE orders DROP INDEX uq_orders_request")
+		for range 2 {
+			if _, err := insertOrder(t.Context(), db, 1, "r", outbox.NewEventID()); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if found, err := orderevents.ReconcileOrderAccepted(t.Context(), db, 1, "r"); !errors.Is(err, outbox.ErrRequestNotUnique) {
+			t.Errorf("got %+v, %v", found, err)
+		}
+	})
+}
+
 // With a single connection in the pool, a writer that took a second one would hang.
 func TestWriterUsesOnlyItsTransaction(t *testing.T) {
 	each(t, func(t *testing.T, _ dbtest.Database, db *outbox.DB) {

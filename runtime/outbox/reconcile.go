@@ -72,9 +72,6 @@ func Reconcile(
 	_, err := InTxWith(ctx, db, &sql.TxOptions{Isolation: sql.LevelReadCommitted}, func(tx *Tx) error {
 		var err error
 		found, err = read(ctx, tx)
-		if errors.Is(err, sql.ErrNoRows) {
-			return nil
-		}
 		return err
 	})
 	switch {

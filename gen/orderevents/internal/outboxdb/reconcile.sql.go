@@ -7,7 +7,7 @@ import (
 	"context"
 )
 
-const reconcileOrderAccepted = `-- name: ReconcileOrderAccepted :one
+const reconcileOrderAccepted = `-- name: ReconcileOrderAccepted :many
 
 SELECT
   ` + "`" + `acceptance_event_id` + "`" + ` AS event_id,
@@ -15,6 +15,7 @@ SELECT
   CAST(COALESCE(TIMESTAMPDIFF(MICROSECOND, '1970-01-01', ` + "`" + `created_at` + "`" + `), 0) AS SIGNED) AS created_us
 FROM ` + "`" + `orders` + "`" + `
 WHERE ` + "`" + `tenant_id` + "`" + ` = ? AND ` + "`" + `request_id` + "`" + ` = ?
+LIMIT 2
 LOCK IN SHARE MODE
 `
 
@@ -31,10 +32,26 @@ type ReconcileOrderAcceptedRow struct {
 
 // ReconcileOrderAccepted reads the row of a request whose COMMIT was not answered.
 // It locks: a COMMIT still on its way is waited for, where a plain read would
-// say that there is nothing.
-func (q *Queries) ReconcileOrderAccepted(ctx context.Context, arg ReconcileOrderAcceptedParams) (ReconcileOrderAcceptedRow, error) {
-	row := q.db.QueryRowContext(ctx, reconcileOrderAccepted, arg.TenantID, arg.RequestID)
-	var i ReconcileOrderAcceptedRow
-	err := row.Scan(&i.EventID, &i.AggregateID, &i.CreatedUs)
-	return i, err
+// say that there is nothing. A second row shows that the request isn't unique.
+func (q *Queries) ReconcileOrderAccepted(ctx context.Context, arg ReconcileOrderAcceptedParams) ([]ReconcileOrderAcceptedRow, error) {
+	rows, err := q.db.QueryContext(ctx, reconcileOrderAccepted, arg.TenantID, arg.RequestID)
+	if err != nil {
+		return nil, err
+	}
+	defer rows.Close()
+	var items []ReconcileOrderAcceptedRow
+	for rows.Next() {
+		var i ReconcileOrderAcceptedRow
+		if err := rows.Scan(&i.EventID, &i.AggregateID, &i.CreatedUs); err != nil {
+			return nil, err
+		}
+		items = append(items, i)
+	}
+	if err := rows.Close(); err != nil {
+		return nil, err
+	}
+	if err := rows.Err(); err != nil {
+		return nil, err
+	}
+	return items, nil
 }
