@@ -19,7 +19,7 @@ func (a *app) checkCommand() *cobra.Command {
 		Long: `Tell which files generate would write or remove, and change nothing.
 
 Prints a line a file, "changed", "missing" or "stale" before its path, and ends
-with exit code 1 when there is one.`,
+with the command that repairs it and exit code 1 when there is one.`,
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error { return a.check(cmd.Context(), force) },
 	}
@@ -68,9 +68,12 @@ func (a *app) reportDifferences(p *project, report fileset.Report) error {
 				continue
 			}
 			list.Add(diag.Diagnostic{
-				Pos: diag.Pos{File: file}, Rule: d.kind + "-file", Message: d.message, Hint: "run outboxgen generate",
+				Pos: diag.Pos{File: file}, Rule: d.kind + "-file", Message: d.message, Hint: "run " + a.commandLine("generate"),
 			})
 		}
+	}
+	if len(report.Problems) == 0 { // generate would stop at one
+		a.printf("run: %s\n", a.commandLine("generate"))
 	}
 	// In text the lines above are the report; with nothing more to say, the
 	// findings are empty and only set the exit code.

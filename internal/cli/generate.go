@@ -47,5 +47,8 @@ func (a *app) generate(ctx context.Context, force bool) error {
 	a.logEach("removed", report.Stale)
 	a.printf("outboxgen: %d written, %d unchanged, %d removed\n",
 		len(report.Changed)+len(report.Missing), report.Unchanged, len(report.Stale))
+	for _, note := range plan.notes {
+		a.printf("outboxgen: %s\n", note)
+	}
 	return a.reportClean()
 }

@@ -36,11 +36,11 @@ go:generate line beside it. Files that exist are left as they are.`,
 
 func (a *app) init() error {
 	dir := filepath.Dir(a.config)
-	importPath, err := importPathOf(dir)
+	module, err := moduleOf(dir)
 	if err != nil {
 		return err
 	}
-	s := newStarter(importPath, filepath.Base(a.config))
+	s := newStarter(module.importPath, filepath.Base(a.config))
 	if s.Package, err = packageOf(dir, s.Package); err != nil {
 		return err
 	}
@@ -52,6 +52,7 @@ func (a *app) init() error {
 	if err != nil {
 		return err
 	}
+	wrote := false
 	for _, f := range []struct {
 		name string
 		data []byte
@@ -62,17 +63,29 @@ func (a *app) init() error {
 		case err != nil:
 			return err
 		default:
+			wrote = true
 			a.printf("outboxgen: wrote %s\n", f.name)
 		}
 	}
-	a.printf(`
-Next:
-  1. describe your events in %s
-  2. go get -tool github.com/outboxgen/outboxgen/cmd/outboxgen
-  3. go generate .
-  4. create the tables of queries/schema.sql, and fill in the handlers in consumers/
-`, a.config)
+	if wrote {
+		a.printNextSteps(module)
+	}
 	return a.reportClean()
+}
+
+// tool is the package that go.mod names as a tool.
+const tool = "github.com/outboxgen/outboxgen/cmd/outboxgen"
+
+func (a *app) printNextSteps(module goModule) {
+	steps := []string{"describe your events in " + a.config}
+	if !module.hasTool(tool) {
+		steps = append(steps, "go get -tool "+tool)
+	}
+	steps = append(steps, "go generate .", "create the tables of queries/schema.sql, and fill in the handlers in consumers/")
+	a.printf("\nNext:\n")
+	for i, step := range steps {
+		a.printf("  %d. %s\n", i+1, step)
+	}
 }
 
 // starter is what the starter files are made of.

@@ -2,13 +2,9 @@ package cli
 
 import (
 	"context"
-	"errors"
 	"io"
-	"io/fs"
 	"os"
-	"path"
 	"path/filepath"
-	"regexp"
 	"slices"
 
 	"github.com/outboxgen/outboxgen/internal/fileset"
@@ -21,7 +17,8 @@ import (
 // plan is the tree as it should be.
 type plan struct {
 	files []fileset.File
-	owned []string // folders whose files are ours where they carry our header
+	owned []string // files, and folders of files, that are ours where they carry our header
+	notes []string // what the user should know, and generate neither does nor stops at
 }
 
 // plan makes everything from events.yaml, in memory: generate and check differ
@@ -37,17 +34,20 @@ func (a *app) plan(ctx context.Context, p *project, force bool) (plan, error) {
 		return plan{}, found(problems)
 	}
 	sql, problems := sqlgen.Generate(model)
+	problems = append(problems, p.module.checkGoTypes(model)...)
 	if len(problems) > 0 {
 		return plan{}, found(problems)
 	}
-	db, problems, err := sqlcrun.Run(ctx, sqlcrun.Input{
+	in := sqlcrun.Input{
 		Root:   p.root,
+		Config: filepath.Base(p.config),
 		Dir:    filepath.ToSlash(p.dir),
 		Schema: model.SQL.Schema,
 		SQL:    sql,
 		Force:  force,
 		Log:    func(event string) { a.logf("%s", event) },
-	})
+	}
+	db, problems, err := sqlcrun.Run(ctx, in)
 	if err != nil {
 		return plan{}, err
 	}
@@ -56,7 +56,7 @@ func (a *app) plan(ctx context.Context, p *project, force bool) (plan, error) {
 	}
 	code, problems := a.render(p, gogen.Input{
 		Model:        model,
-		ModulePath:   p.importPath,
+		ModulePath:   p.module.importPath,
 		DB:           db.DB,
 		DDL:          sql.DDL,
 		ConsumersDir: model.Go.Consumers.Text,
@@ -64,13 +64,15 @@ func (a *app) plan(ctx context.Context, p *project, force bool) (plan, error) {
 	if len(problems) > 0 {
 		return plan{}, found(problems)
 	}
-	code, err = dropKnownStubs(p, model, code)
+	leftovers, err := sqlcrun.Leftovers(in)
 	if err != nil {
 		return plan{}, err
 	}
+	before := consumersBefore(p, append([]string{model.Go.Out.Text}, leftovers...))
 	return plan{
-		files: slices.Concat(sql.Files, db.Files, code),
-		owned: []string{model.Go.Out.Text, sql.Out, model.SQL.Queries.Text},
+		files: slices.Concat(sql.Files, db.Files, dropKnownStubs(p, model, before, code)),
+		owned: append([]string{model.Go.Out.Text, sql.Out, model.SQL.Queries.Text}, leftovers...),
+		notes: slices.Concat(orphans(p, model), renames(model, before)),
 	}, nil
 }
 
@@ -83,26 +85,4 @@ func readConfig(name string) ([]byte, error) {
 	}
 	defer f.Close()
 	return io.ReadAll(io.LimitReader(f, 4<<20))
-}
-
-// dropKnownStubs leaves out the stubs of consumers that an earlier run has
-// generated: who has moved or renamed the handler since must not get the stub
-// back on every run.
-func dropKnownStubs(p *project, m *spec.Model, files []fileset.File) ([]fileset.File, error) {
-	last, err := p.root.ReadFile(path.Join(m.Go.Out.Text, "consumers.gen.go"))
-	if err != nil && !errors.Is(err, fs.ErrNotExist) {
-		last = nil // what is in the way there is reported when the files are compared
-	}
-	known := map[string]bool{} // by the stub's folder
-	for _, c := range m.Consumers {
-		constant := regexp.MustCompile(`\bConsumerName` + regexp.QuoteMeta(c.GoName) + `\b`)
-		known[path.Join(m.Go.Consumers.Text, c.Package)] = constant.Match(last)
-	}
-	return slices.DeleteFunc(files, func(f fileset.File) bool {
-		if !f.Once || !known[path.Dir(f.Path)] {
-			return false
-		}
-		_, err := p.root.Lstat(f.Path)
-		return errors.Is(err, fs.ErrNotExist)
-	}), nil
 }

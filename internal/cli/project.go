@@ -7,6 +7,7 @@ import (
 	"os"
 	"path"
 	"path/filepath"
+	"slices"
 
 	"golang.org/x/mod/modfile"
 
@@ -16,10 +17,10 @@ import (
 // project is the folder of an events.yaml. Everything the file names counts
 // from there, and nothing is read or written outside it.
 type project struct {
-	config     string   // events.yaml, as it was named on the command line
-	dir        string   // its folder, likewise
-	root       *os.Root // the same
-	importPath string   // of a Go package in dir
+	config string   // events.yaml, as it was named on the command line
+	dir    string   // its folder, likewise
+	root   *os.Root // the same
+	module goModule
 }
 
 func openProject(config string) (*project, error) {
@@ -33,7 +34,7 @@ func openProject(config string) (*project, error) {
 		return nil, hinted{fmt.Errorf("%s is not a file", config), "name the file with --config"}
 	}
 	dir := filepath.Dir(config)
-	importPath, err := importPathOf(dir)
+	module, err := moduleOf(dir)
 	if err != nil {
 		return nil, err
 	}
@@ -41,7 +42,7 @@ func openProject(config string) (*project, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &project{config: config, dir: dir, root: root, importPath: importPath}, nil
+	return &project{config: config, dir: dir, root: root, module: module}, nil
 }
 
 func (p *project) close() { p.root.Close() }
@@ -55,35 +56,47 @@ func (p *project) shown(list diag.List) diag.List {
 	return list
 }
 
-// importPathOf is the import path of a package in dir, from the nearest go.mod
-// upwards.
-func importPathOf(dir string) (string, error) {
+// goModule is the Go module of a folder.
+type goModule struct {
+	importPath string // of a package in the folder
+	dir        string // of go.mod, absolute
+	goMod      []byte
+}
+
+// moduleOf finds the nearest go.mod upwards.
+func moduleOf(dir string) (goModule, error) {
 	dir, err := filepath.Abs(dir)
 	if err != nil {
-		return "", err
+		return goModule{}, err
 	}
 	for at := dir; ; at = filepath.Dir(at) {
 		data, err := os.ReadFile(filepath.Join(at, "go.mod"))
 		switch {
 		case errors.Is(err, fs.ErrNotExist):
 			if at == filepath.Dir(at) {
-				return "", hinted{
+				return goModule{}, hinted{
 					fmt.Errorf("no go.mod in %s or a folder above it: the generated packages need an import path", dir),
 					"run go mod init example.com/orders, with your own module path",
 				}
 			}
 			continue
 		case err != nil:
-			return "", err
+			return goModule{}, err
 		}
 		module := modfile.ModulePath(data)
 		if module == "" {
-			return "", hinted{fmt.Errorf("%s names no module", filepath.Join(at, "go.mod")), `begin it with a line like "module example.com/orders"`}
+			return goModule{}, hinted{fmt.Errorf("%s names no module", filepath.Join(at, "go.mod")), `begin it with a line like "module example.com/orders"`}
 		}
 		rel, err := filepath.Rel(at, dir)
 		if err != nil {
-			return "", err
+			return goModule{}, err
 		}
-		return path.Join(module, filepath.ToSlash(rel)), nil
+		return goModule{path.Join(module, filepath.ToSlash(rel)), at, data}, nil
 	}
+}
+
+// hasTool reports a tool line of go.mod. One that can't be read has none.
+func (m goModule) hasTool(tool string) bool {
+	f, err := modfile.Parse("go.mod", m.goMod, nil)
+	return err == nil && slices.ContainsFunc(f.Tool, func(t *modfile.Tool) bool { return t.Path == tool })
 }

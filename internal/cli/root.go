@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"io"
 	"slices"
+	"strings"
 
 	"github.com/spf13/cobra"
 )
@@ -42,7 +43,7 @@ func (a *app) root() *cobra.Command {
 	root := &cobra.Command{
 		Use:   "outboxgen",
 		Short: "Typed transactional outbox for Go, MySQL and MariaDB, from one events.yaml",
-		Args:  cobra.NoArgs,
+		Args:  unknownCommand,
 		// Findings and errors are printed by exit, in the format asked for.
 		SilenceErrors: true,
 		SilenceUsage:  true,
@@ -56,13 +57,37 @@ func (a *app) root() *cobra.Command {
 		},
 		RunE: func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
 	}
+	root.SuggestionsMinimumDistance = 2
 	root.CompletionOptions.HiddenDefaultCmd = true
 	flags := root.PersistentFlags()
-	flags.StringVarP(&a.config, "config", "f", "events.yaml", "the file that describes the events; paths in it count from its folder")
+	flags.StringVarP(&a.config, "config", "f", defaultConfig, "the file that describes the events; paths in it count from its folder")
 	flags.StringVar(&a.format, "format", formatText, "how findings are printed: text, json or github")
 	flags.BoolVarP(&a.verbose, "verbose", "v", false, "say what is done and why, on stderr")
 	root.AddCommand(a.initCommand(), a.generateCommand(), a.checkCommand(), a.versionCommand())
 	return root
+}
+
+// unknownCommand takes no argument: what is no command's name comes here.
+func unknownCommand(root *cobra.Command, args []string) error {
+	if len(args) == 0 {
+		return nil
+	}
+	hint := "outboxgen --help lists the commands"
+	if near := root.SuggestionsFor(args[0]); len(near) > 0 {
+		hint = fmt.Sprintf("did you mean %s?", strings.Join(near, " or "))
+	}
+	return hinted{fmt.Errorf("unknown command %q", args[0]), hint}
+}
+
+const defaultConfig = "events.yaml"
+
+// commandLine is how the user would run another command on the same file.
+func (a *app) commandLine(command string) string {
+	line := "outboxgen " + command
+	if a.config != defaultConfig {
+		line += " --config " + a.config
+	}
+	return line
 }
 
 // hinted is an error with a way out.

@@ -59,15 +59,20 @@ func (c *checker) handles(n *node, what string) []*Event {
 		}
 		first[text] = item.pos
 		ev := c.events[text]
-		if ev == nil {
+		switch {
+		case ev != nil:
+			events = append(events, ev)
+		case c.meant[meantName(text)]: // the event's name was reported, and is right here
+		default:
 			c.problem(item, "unknown-event", fmt.Sprintf("%s handles the event %s, which is not declared", what, quote(text)),
 				c.didYouMean(text, c.eventNames()))
-			continue
 		}
-		events = append(events, ev)
 	}
 	return events
 }
+
+// meantName is the same for all the ways to write an event's name.
+func meantName(text string) string { return strings.ReplaceAll(dotted(text), "-", ".") }
 
 func (c *checker) eventNames() []string {
 	if !c.isSuggesting() {

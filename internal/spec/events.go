@@ -27,6 +27,8 @@ func (c *checker) readEvent(e entry, ev *Event) {
 	what := "the event " + quote(e.key.text)
 	if c.checkName(e.key, e.key.text, eventName) {
 		ev.GoName = goName(e.key.text)
+	} else {
+		c.meant[meantName(e.key.text)] = true
 	}
 	o, ok := c.object(e.key, e.val, what, "doc", "deprecated", "aggregate", "source", "fields", "go_name", "versions", "upcast", "reserved")
 	if !ok {

@@ -59,7 +59,8 @@ type claim struct {
 	what   string // "event "order.accepted""
 	pos    diag.Pos
 	end    diag.Pos
-	fixed  bool // no go_name can change it
+	fixed  bool // the generated package declares it whatever the file says
+	value  bool // of an enum: there is no go_name for it
 }
 
 // claimNames notes the identifiers of one thing in the generated package. The
@@ -70,6 +71,11 @@ func (c *checker) claimNames(n *node, what string, goNames ...string) {
 			c.claims = append(c.claims, claim{goName: name, what: what, pos: n.pos, end: n.end})
 		}
 	}
+}
+
+// claimValue is claimNames, for the value of an enum.
+func (c *checker) claimValue(n *node, what, goName string) {
+	c.claims = append(c.claims, claim{goName: goName, what: what, pos: n.pos, end: n.end, value: true})
 }
 
 // fixedNames are what the generated package declares whatever the file says.
@@ -102,16 +108,27 @@ func (c *checker) checkGoNames() {
 			continue
 		}
 		reported[cl.pos] = true
-		d := diag.Diagnostic{Pos: cl.pos, End: cl.end, Rule: "go-name-clash", Hint: "set go_name on one of them, or rename it"}
-		if first.fixed {
-			d.Message = fmt.Sprintf("%s needs the Go name %s, which the generated package uses itself", cl.what, cl.goName)
-			d.Hint = "set go_name, or rename it"
-		} else {
-			d.Message = fmt.Sprintf("%s needs the Go name %s, and so does %s", cl.what, cl.goName, first.what)
-			d.Related = []diag.Related{{Pos: first.pos, Message: "first declared here"}}
-		}
-		c.add(d)
+		c.add(clashOf(first, cl))
 	}
+}
+
+func clashOf(first, second claim) diag.Diagnostic {
+	d := diag.Diagnostic{Pos: second.pos, End: second.end, Rule: "go-name-clash"}
+	if first.fixed {
+		d.Message = fmt.Sprintf("%s needs the Go name %s, which the generated package uses itself", second.what, second.goName)
+		d.Hint = "set go_name, or rename it"
+		if second.value {
+			d.Hint = "rename it"
+		}
+		return d
+	}
+	d.Message = fmt.Sprintf("%s needs the Go name %s, and so does %s", second.what, second.goName, first.what)
+	d.Related = []diag.Related{{Pos: first.pos, Message: "first declared here"}}
+	d.Hint = "set go_name on one of them, or rename it"
+	if first.value || second.value {
+		d.Hint = "rename one of them"
+	}
+	return d
 }
 
 // isGoWord reports names that a package can't or should not have: keywords,

@@ -65,6 +65,7 @@ func Parse(file string, src []byte) (*Model, diag.List) {
 		model:  &Model{File: file, SQL: defaultSQL(), Outbox: defaultOutbox(), Go: GoConfig{Consumers: Name{Text: "consumers"}}},
 		types:  map[string]*Named{},
 		events: map[string]*Event{},
+		meant:  map[string]bool{},
 	}
 	if c.checkText(); len(c.problems) > 0 {
 		return nil, c.result()
@@ -89,6 +90,7 @@ type checker struct {
 
 	types   map[string]*Named // declared under types:, by name
 	events  map[string]*Event // by wire name, broken ones too
+	meant   map[string]bool   // what events with a bad name may have been meant to be called: see meantName
 	tooDeep bool              // reported already
 	claims  []claim           // the Go names of the generated package
 }

@@ -23,11 +23,11 @@ type nameRule struct {
 // outbox_event.event_type holds 128 characters, MySQL identifiers 64.
 var (
 	serviceName  = nameRule{"the service name", regexp.MustCompile(`^[a-z][a-z0-9]*(-[a-z0-9]+)*$`), 63, "lower-case letters, digits and dashes, beginning with a letter", kebab}
-	eventName    = nameRule{"the event name", regexp.MustCompile(`^[a-z][a-z0-9]*([.-][a-z][a-z0-9]*)*$`), 128, "lower-case words joined by dots or dashes", kebab}
+	eventName    = nameRule{"the event name", regexp.MustCompile(`^[a-z][a-z0-9]*([.-][a-z][a-z0-9]*)*$`), 128, "lower-case words joined by dots or dashes", dotted}
 	consumerName = nameRule{"the consumer name", regexp.MustCompile(`^[a-z][a-z0-9]*([.-][a-z][a-z0-9]*)*$`), 128, "lower-case words joined by dots or dashes", kebab}
 	fieldName    = nameRule{"the field name", regexp.MustCompile(`^[a-z][a-z0-9_]*$`), 48, "lower-case letters, digits and underscores, beginning with a letter", snake}
 	typeName     = nameRule{"the type name", regexp.MustCompile(`^[A-Z][A-Za-z0-9]*$`), 48, "letters and digits, beginning with an upper-case letter", pascal}
-	enumValue    = nameRule{"the enum value", regexp.MustCompile(`^[A-Za-z][A-Za-z0-9_.-]*$`), 64, "letters, digits, underscores, dots and dashes, beginning with a letter", nil}
+	enumValue    = nameRule{"the enum value", regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9_.-]*$`), 64, "letters, digits, underscores, dots and dashes, beginning with a letter or digit", nil}
 	tableName    = nameRule{"the table name", regexp.MustCompile(`^[A-Za-z_][A-Za-z0-9_]*$`), 64, "letters, digits and underscores", nil}
 	columnName   = nameRule{"the column name", regexp.MustCompile(`^[A-Za-z_][A-Za-z0-9_]*$`), 64, "letters, digits and underscores", nil}
 	aggregateTyp = nameRule{"the aggregate type", regexp.MustCompile(`^[a-z][a-z0-9_-]*$`), 64, "lower-case letters, digits, dashes and underscores, beginning with a letter", snake}
@@ -67,7 +67,33 @@ func (c *checker) checkName(n *node, text string, rule nameRule) bool {
 	return false
 }
 
+// isUnquotedNumber reports a text that YAML readers take for a number, or for
+// a date, and may write back as another text: 0123 as 83.
+func (c *checker) isUnquotedNumber(n *node, what string) bool {
+	if n.kind != kindScalar || !n.plain || !yamlNumber.MatchString(n.text) {
+		return false
+	}
+	kind := "a number"
+	if yamlDate.MatchString(n.text) {
+		kind = "a date"
+	}
+	c.problem(n, "unquoted-number",
+		fmt.Sprintf("%s is %s without quotes, which YAML readers take for %s", what, n.text, kind),
+		fmt.Sprintf("write %q in quotes", n.text))
+	return true
+}
+
+// What YAML 1.1 and 1.2 read as numbers and dates, of the texts that may be values.
+var (
+	yamlDate   = regexp.MustCompile(`^[0-9]{4}-[0-9]{1,2}-[0-9]{1,2}$`)
+	yamlNumber = regexp.MustCompile(`^([0-9][0-9_]*(\.[0-9_]*)?([eE][-+]?[0-9]+)?|0[xX][0-9a-fA-F_]+|0[oO][0-7_]+|0[bB][01_]+|` +
+		`[0-9]{4}-[0-9]{1,2}-[0-9]{1,2})$`)
+)
+
 func lower(s string) string { return strings.ToLower(s) }
+
+// dotted is for events: payment.authorized.
+func dotted(s string) string { return separated(s, ".", ".-") }
 
 func kebab(s string) string { return separated(s, "-", ".-") }
 

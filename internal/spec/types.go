@@ -71,6 +71,9 @@ func (c *checker) enumValues(n *node, named *Named, what string) {
 	named.Enum = []EnumValue{}
 	first := map[string]diag.Pos{}
 	for _, item := range c.list(n, "the enum of "+what, "enum: [a, b]") {
+		if c.isUnquotedNumber(item, "the enum value") {
+			continue
+		}
 		name, ok := c.name(item, enumValue)
 		if !ok {
 			continue
@@ -83,7 +86,7 @@ func (c *checker) enumValues(n *node, named *Named, what string) {
 		first[name.Text] = item.pos
 		value := EnumValue{Name: name, GoName: named.GoName + goName(name.Text)}
 		if named.GoName != "" {
-			c.claimNames(item, "enum value "+quote(name.Text), value.GoName)
+			c.claimValue(item, "enum value "+quote(name.Text), value.GoName)
 		}
 		named.Enum = append(named.Enum, value)
 	}

@@ -21,6 +21,8 @@ func TestGoName(t *testing.T) {
 		"CNY":                  "CNY",
 		"camelCase":            "CamelCase",
 		"line_2":               "Line2",
+		"3ds":                  "3ds",
+		"978":                  "978",
 		"v1.2":                 "V12",
 		"vat":                  "Vat",
 		"ids":                  "IDs",

@@ -27,6 +27,7 @@ const ChildArg = "__sqlc"
 // Input is what a run depends on.
 type Input struct {
 	Root   *os.Root        // the folder of events.yaml
+	Config string          // the name of events.yaml in it
 	Dir    string          // the same folder as findings should name it, "." or a path
 	Schema []spec.Name     // the user's own DDL files and folders
 	SQL    sqlgen.Result   // the generated SQL
@@ -55,7 +56,7 @@ func Run(ctx context.Context, in Input) (Output, diag.List, error) {
 	db, why := unchanged(in, want)
 	if why == "" {
 		in.Log("sqlc not run: nothing that it reads or wrote has changed")
-		return output(in.SQL.Out, want, db), nil, nil
+		return output(in, want, db), checkRequests(in, schema), nil
 	}
 	in.Log("sqlc run: " + why)
 
@@ -72,13 +73,16 @@ func Run(ctx context.Context, in Input) (Output, diag.List, error) {
 		problems, err := translate(ctx, in, stage, report)
 		return Output{}, problems, err
 	}
-	if problems, err := checkColumns(in, stage); err != nil || len(problems) > 0 {
-		return Output{}, problems, err
+	if problems, err = checkColumns(in, stage); err != nil {
+		return Output{}, nil, err
+	}
+	if problems = append(problems, checkRequests(in, schema)...); len(problems) > 0 {
+		return Output{}, problems, nil
 	}
 	if db, err = stage.output(); err != nil {
 		return Output{}, nil, err
 	}
-	return output(in.SQL.Out, want, db), nil, nil
+	return output(in, want, db), nil, nil
 }
 
 func (in Input) withDefaults() Input {
@@ -94,11 +98,11 @@ func (in Input) withDefaults() Input {
 // shown is how findings name a file of the user's.
 func (in Input) shown(file string) string { return path.Join(in.Dir, file) }
 
-func output(out, input string, db map[string][]byte) Output {
+func output(in Input, input string, db map[string][]byte) Output {
 	o := Output{DB: db}
 	for _, name := range sortedKeys(db) {
-		o.Files = append(o.Files, fileset.File{Path: path.Join(out, name), Data: db[name]})
+		o.Files = append(o.Files, fileset.File{Path: path.Join(in.SQL.Out, name), Data: db[name]})
 	}
-	o.Files = append(o.Files, fileset.File{Path: path.Join(out, sumFile), Data: renderSum(input, db)})
+	o.Files = append(o.Files, fileset.File{Path: path.Join(in.SQL.Out, sumFile), Data: renderSum(in, input, db)})
 	return o
 }
