@@ -61,7 +61,7 @@ func (r *relayRun) count(b *leasedBatch, s Settlement) {
 	r.stats.dead.Add(int64(s.Dead))
 	r.stats.lost.Add(int64(len(s.Lost)))
 	if len(s.Lost) > 0 {
-		r.log.Warn("leases were lost; another relay has the events",
+		r.log.Warn("events were no longer under this lease; they are left alone",
 			"events", len(s.Lost), "first", s.Lost[0])
 	}
 	if s.Dead == 0 {
