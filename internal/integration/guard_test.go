@@ -62,7 +62,7 @@ func swallowedReads(t *testing.T) map[string]func(tx *outbox.Tx) {
 			_ = tx.QueryRowContext(t.Context(), query).Scan(new(string))
 		},
 		"rows left open": func(tx *outbox.Tx) {
-			_, _ = tx.QueryContext(t.Context(), query) //nolint:sqlclosecheck // left open on purpose
+			_, _ = tx.QueryContext(t.Context(), query) // left open on purpose
 		},
 		"rows read without Err": func(tx *outbox.Tx) {
 			rows, err := tx.QueryContext(t.Context(), query)
