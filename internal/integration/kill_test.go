@@ -147,7 +147,8 @@ func startChild(t *testing.T, dsn, step, fault string) *child {
 		t.Fatal(err)
 	}
 	cmd := exec.Command(self)
-	cmd.Env = append(os.Environ(), childDSN+"="+dsn, childStep+"="+step, childFault+"="+fault)
+	// A stopped child may be in the middle of a claim: the server ends it before long.
+	cmd.Env = append(os.Environ(), childDSN+"="+dsn+"&wait_timeout=3", childStep+"="+step, childFault+"="+fault)
 	cmd.Stderr = os.Stderr
 	in, err := cmd.StdinPipe()
 	if err != nil {

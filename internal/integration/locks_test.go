@@ -3,6 +3,7 @@ package integration
 import (
 	"database/sql"
 	"fmt"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -136,7 +137,7 @@ func TestClaimLocksOnlyItsBatch(t *testing.T) {
 		t.Run(fmt.Sprintf("%d waiting", waiting), func(t *testing.T) {
 			each(t, func(t *testing.T, server dbtest.Database, db *outbox.DB) {
 				fill(t, db, 1000, waiting)
-				holdClaim(t, server, batch)
+				holdClaim(t, server, batch, 60)
 				// Two lock records a row: in the index and in the table.
 				if n := recordLocks(t, server, db); n > 2*batch {
 					t.Errorf("the claim holds %d record locks, want at most %d", n, 2*batch)
@@ -158,7 +159,7 @@ func TestClaimMakesNoWriterWait(t *testing.T) {
 		t.Run(fmt.Sprintf("%d waiting", waiting), func(t *testing.T) {
 			each(t, func(t *testing.T, server dbtest.Database, db *outbox.DB) {
 				fill(t, db, 50, waiting)
-				holdClaim(t, server, 100)
+				holdClaim(t, server, 100, 60)
 				writer := open(t, via(t, server, "", func(c *mysql.Config) {
 					c.Params = map[string]string{"innodb_lock_wait_timeout": "1"}
 				}))
@@ -173,12 +174,45 @@ func TestClaimMakesNoWriterWait(t *testing.T) {
 	}
 }
 
+// The locks of a relay that stopped in the middle of a claim, with its connection
+// open, must not stay for the eight hours that a server waits by default.
+func TestStoppedClaimIsEndedByTheServer(t *testing.T) {
+	each(t, func(t *testing.T, server dbtest.Database, db *outbox.DB) {
+		var seconds int
+		if err := db.QueryRowContext(t.Context(), "SELECT @@session.wait_timeout").Scan(&seconds); err != nil || seconds != 60 {
+			t.Errorf("wait_timeout is %d s (%v), want 60", seconds, err)
+		}
+		writeEvents(t, db, 10)
+		holdClaim(t, server, 10, 3)
+		store := orderevents.NewStore(db)
+		claim := func() int {
+			b, err := store.Claim(t.Context(), outbox.ClaimRequest{Owner: storesuite.NewOwner(), Limit: 10, Lease: time.Minute})
+			if err != nil {
+				t.Fatal(err)
+			}
+			return len(b.Events)
+		}
+		if n := claim(); n != 0 {
+			t.Fatalf("%d events are not locked: the fault did not happen", n)
+		}
+		for deadline := time.Now().Add(20 * time.Second); claim() == 0; {
+			if time.Now().After(deadline) {
+				t.Fatal("the locks of the stopped relay stay")
+			}
+			time.Sleep(100 * time.Millisecond) // what is waited for is the server's clock
+		}
+	})
+}
+
 // holdClaim leaves the transaction of a claim open on the server, after it has
-// read what is due, until the test ends.
-func holdClaim(t *testing.T, server dbtest.Database, batch int) {
+// read what is due, until the server ends it
+// after so many seconds.
+func holdClaim(t *testing.T, server dbtest.Database, batch, seconds int) {
 	t.Helper()
 	proxy := mysqlproxy.Start(t, server.Addr)
-	store := orderevents.NewStore(open(t, via(t, server, proxy.Addr(), nil)))
+	store := orderevents.NewStore(open(t, via(t, server, proxy.Addr(), func(c *mysql.Config) {
+		c.Params = map[string]string{"wait_timeout": strconv.Itoa(seconds)}
+	})))
 	next := func(s string) bool { return strings.Contains(s, "SET lease_owner") || s == "COMMIT" }
 	fault := proxy.At(mysqlproxy.HoldRequest, next)
 	_, _ = store.Claim(t.Context(), outbox.ClaimRequest{Owner: storesuite.NewOwner(), Limit: batch, Lease: time.Minute})

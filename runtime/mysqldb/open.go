@@ -21,8 +21,17 @@ import (
 // ErrSettings is returned for connection settings under which the promise can't be kept.
 var ErrSettings = errors.New("the connection's settings can't be used for an outbox")
 
-// lockWait is the server variable that bounds how long a statement waits for a lock.
-const lockWait = "innodb_lock_wait_timeout"
+// The server's variables that are set for each connection, unless the
+// configuration sets them.
+const (
+	lockWait = "innodb_lock_wait_timeout" // how long a statement waits for a lock
+	idleWait = "wait_timeout"             // how long the server waits for a statement
+)
+
+// defaultIdleWait is how long the locks of a process stay that stopped, or whose
+// machine vanished, in the middle of a transaction. The server's own default is
+// eight hours: for so long the events that it was claiming would be passed over.
+const defaultIdleWait = 60 * time.Second
 
 // Open opens a pool from a DSN of go-sql-driver/mysql, as sql.Open("mysql", dsn)
 // does, and connects to nothing yet. See [Connector] for what it asks of the DSN.
@@ -41,12 +50,15 @@ func OpenConfig(cfg *mysql.Config) (*outbox.DB, error) {
 	if err != nil {
 		return nil, err
 	}
-	return Wrap(sql.OpenDB(connector)), nil
+	pool := sql.OpenDB(connector)
+	pool.SetConnMaxIdleTime(defaultIdleWait / 2)
+	return Wrap(pool), nil
 }
 
 // Wrap takes a pool that was opened on a [Connector], such as through an
 // instrumented driver. On a pool that was opened in any other way, an
-// error that database/sql swallows can split a transaction.
+// error that database/sql swallows can split a transaction. Set the pool's
+// ConnMaxIdleTime to less than wait_timeout, 30 s with the default.
 func Wrap(pool *sql.DB) *outbox.DB { return outbox.NewDB(pool, mysqlerr.Classifier{}) }
 
 // Connector makes connections on which a transaction that the server has ended
@@ -57,27 +69,35 @@ func Wrap(pool *sql.DB) *outbox.DB { return outbox.NewDB(pool, mysqlerr.Classifi
 //   - MultiStatements: a COMMIT could hide in a statement;
 //   - a charset or collation other than utf8mb4: the server would change payloads.
 //
-// Where the configuration doesn't set innodb_lock_wait_timeout it is set, for
-// the connections made, to half the ReadTimeout, at least one second. The
-// server's own default of 50 s would let the ReadTimeout cut connections that
-// only wait for a lock.
+// Two of the server's variables are set for the connections made, where the
+// configuration doesn't set them. innodb_lock_wait_timeout becomes half the
+// ReadTimeout, at least one second: the server's own 50 s would let the
+// ReadTimeout cut connections that only wait for a lock. wait_timeout becomes
+// 60 s, which bounds how long a transaction may do nothing: the server's own
+// eight hours is how long it would keep the locks of a process that stopped, or
+// of a machine that vanished, in the middle of a claim.
 func Connector(cfg *mysql.Config) (driver.Connector, error) {
 	cfg = cfg.Clone()
 	if err := checkSettings(cfg); err != nil {
 		return nil, err
 	}
-	if _, set := cfg.Params[lockWait]; !set {
-		if cfg.Params == nil {
-			cfg.Params = map[string]string{}
-		}
-		seconds := max(1, int(cfg.ReadTimeout/2/time.Second))
-		cfg.Params[lockWait] = strconv.Itoa(seconds)
-	}
+	setDefault(cfg, lockWait, max(time.Second, cfg.ReadTimeout/2))
+	setDefault(cfg, idleWait, defaultIdleWait)
 	connector, err := mysql.NewConnector(cfg)
 	if err != nil {
 		return nil, fmt.Errorf("open: %w", err)
 	}
 	return guardConnector{connector}, nil
+}
+
+func setDefault(cfg *mysql.Config, variable string, value time.Duration) {
+	if _, set := cfg.Params[variable]; set {
+		return
+	}
+	if cfg.Params == nil {
+		cfg.Params = map[string]string{}
+	}
+	cfg.Params[variable] = strconv.Itoa(int(value / time.Second))
 }
 
 func checkSettings(cfg *mysql.Config) error {
