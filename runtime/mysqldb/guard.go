@@ -5,7 +5,6 @@ import (
 	"database/sql/driver"
 	"errors"
 
-	"github.com/outboxgen/outboxgen/runtime/mysqlerr"
 	"github.com/outboxgen/outboxgen/runtime/outbox"
 )
 
@@ -62,8 +61,7 @@ func (c *guardConn) note(err error) {
 	if err == nil || !c.inTx || c.poison != nil {
 		return
 	}
-	if (mysqlerr.Classifier{}).Classify(err).Fault.EndsTransaction() ||
-		errors.Is(err, context.Canceled) || errors.Is(err, context.DeadlineExceeded) {
+	if Wrap(nil).Classify(err).Fault.EndsTransaction() {
 		c.poison = err
 	}
 }

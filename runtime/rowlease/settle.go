@@ -22,7 +22,6 @@ const maxReason = 1024
 // must not have the published events published again.
 func (s *Store) Settle(ctx context.Context, b *outbox.Batch, outcomes []outbox.EventOutcome) (outbox.Settlement, error) {
 	settle := settlement{queries: s.queries, owner: b.Owner.ID.String(), token: b.Token}
-	var failed []outbox.EventOutcome
 	for _, o := range outcomes {
 		switch o.Kind {
 		case outbox.OutcomePublished:
@@ -30,42 +29,34 @@ func (s *Store) Settle(ctx context.Context, b *outbox.Batch, outcomes []outbox.E
 		case outbox.OutcomeReleased:
 			settle.release(o)
 		case outbox.OutcomeRetry, outbox.OutcomeDead:
-			failed = append(failed, o)
+			settle.failed = append(settle.failed, o)
 		case outbox.OutcomeUnknown:
 			// Left to the end of its lease.
 		}
 	}
-	var result outbox.Settlement
-	for _, step := range []struct {
-		needed bool
-		run    func(context.Context) error
-	}{
-		{len(settle.published)+len(settle.released) > 0, settle.succeed},
-		{len(failed) > 0, func(ctx context.Context) error { return settle.fail(ctx, failed) }},
-	} {
-		if !step.needed {
-			continue
+	if len(settle.published)+len(settle.released) > 0 {
+		if err := s.inTx(ctx, &settle, settle.succeed); err != nil {
+			return outbox.Settlement{}, err
 		}
-		_, err := outbox.InTxWith(ctx, s.db, claimIsolation, func(tx *outbox.Tx) error {
-			settle.tx, settle.result = tx, outbox.Settlement{}
-			return step.run(ctx)
-		})
-		if err != nil {
-			return outbox.Settlement{}, fmt.Errorf("settle: %w", err)
-		}
-		result = sum(result, settle.result)
 	}
-	return result, nil
+	if len(settle.failed) > 0 {
+		if err := s.inTx(ctx, &settle, settle.fail); err != nil {
+			return outbox.Settlement{}, err
+		}
+	}
+	return settle.result, nil
 }
 
-func sum(a, b outbox.Settlement) outbox.Settlement {
-	return outbox.Settlement{
-		Published: a.Published + b.Published,
-		Released:  a.Released + b.Released,
-		Retried:   a.Retried + b.Retried,
-		Dead:      a.Dead + b.Dead,
-		Lost:      append(a.Lost, b.Lost...),
+// inTx runs a part of a settlement in a transaction of its own.
+func (s *Store) inTx(ctx context.Context, settle *settlement, run func(context.Context) error) error {
+	_, err := outbox.InTxWith(ctx, s.db, claimIsolation, func(tx *outbox.Tx) error {
+		settle.tx = tx
+		return run(ctx)
+	})
+	if err != nil {
+		return fmt.Errorf("settle: %w", err)
 	}
+	return nil
 }
 
 // settlement is one call of Settle.
@@ -75,9 +66,10 @@ type settlement struct {
 	token     int64
 	published []string
 	released  []release // by delay
+	failed    []outbox.EventOutcome
 
 	tx     *outbox.Tx
-	result outbox.Settlement
+	result outbox.Settlement // of all parts
 }
 
 // release is a set of events that are due after the same delay.
@@ -107,8 +99,8 @@ func (s *settlement) succeed(ctx context.Context) error {
 	return nil
 }
 
-func (s *settlement) fail(ctx context.Context, failed []outbox.EventOutcome) error {
-	for _, o := range failed {
+func (s *settlement) fail(ctx context.Context) error {
+	for _, o := range s.failed {
 		settle := s.retry
 		if o.Kind == outbox.OutcomeDead {
 			settle = s.bury
