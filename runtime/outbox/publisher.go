@@ -60,9 +60,19 @@ type PublishError struct {
 	Err  error
 }
 
-func (e *PublishError) Error() string { return fmt.Sprintf("publish %v: %v", e.Kind, e.Err) }
+func (e *PublishError) Error() string {
+	if e == nil { // in an error that isn't: the relay must be able to print it
+		return "publish unknown: a nil error of the publisher's"
+	}
+	return fmt.Sprintf("publish %v: %v", e.Kind, e.Err)
+}
 
-func (e *PublishError) Unwrap() error { return e.Err }
+func (e *PublishError) Unwrap() error {
+	if e == nil {
+		return nil
+	}
+	return e.Err
+}
 
 // PublishRejected marks err as the broker's final no to this message.
 func PublishRejected(err error) error { return &PublishError{Kind: FailureRejected, Err: err} }

@@ -206,4 +206,7 @@ func TestPublishErrorsOfNothing(t *testing.T) {
 	if k := outbox.FailureKindOf(error(typed)); k != outbox.FailureUnknown {
 		t.Errorf("got %v", k)
 	}
+	if error(typed).Error() == "" || errors.Unwrap(error(typed)) != nil {
+		t.Error("a nil *PublishError in an error can't be told")
+	}
 }
