@@ -16,7 +16,7 @@ func storeQueries() []storeQuery {
 		{"SelectDueEvents", "events"},
 		{"LeaseEvents", "count"},
 		{"MarkPublished", "count"},
-		{"SelectMarked", "strings"},
+		{"SelectUnmarked", "strings"},
 		{"ReleaseEvents", "count"},
 		{"RetryEvent", "count"},
 		{"BuryEvent", "count"},

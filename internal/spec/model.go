@@ -49,10 +49,10 @@ type GoType struct {
 // Ordering is the publishing order promised.
 type Ordering string
 
-// The orderings. OrderingNone is the default for now.
+// The orderings. OrderingAggregate is the default.
 const (
-	OrderingNone      Ordering = "none"
-	OrderingAggregate Ordering = "aggregate" // known to the grammar, reported as not supported yet
+	OrderingNone      Ordering = "none"      // relays lease rows
+	OrderingAggregate Ordering = "aggregate" // relays lease lanes of aggregates
 )
 
 // OutboxConfig is the outbox table's behaviour.

@@ -16,7 +16,7 @@ import (
 const longestPrefix = 64 - 32
 
 func defaultOutbox() OutboxConfig {
-	return OutboxConfig{Ordering: OrderingNone, KeepPublished: 168 * time.Hour}
+	return OutboxConfig{Ordering: OrderingAggregate, KeepPublished: 168 * time.Hour}
 }
 
 func defaultSQL() SQLConfig {
@@ -70,10 +70,9 @@ func (c *checker) outboxConfig(top object) {
 }
 
 func (c *checker) keepPublished(n *node) time.Duration {
-	const hint = "write how long a published event is kept, such as 168h"
+	const hint = `write how long a published event is kept, such as 168h, or "none" to delete it at once`
 	switch {
-	case n.kind == kindScalar && n.text == "none":
-		c.problem(n, "not-supported-yet", "deleting an event as soon as it is published is not supported yet", hint)
+	case n.kind == kindScalar && n.text == "none": // deleted at the mark
 		return 0
 	case n.kind == kindScalar && n.plain && isYAML11Bool(n.text), n.kind == kindNull:
 		c.problem(n, "bad-duration", "keep_published must be a duration, found "+n.describe(), hint)
@@ -86,11 +85,10 @@ func (c *checker) ordering(n *node) {
 	text, ok := c.scalar(n, "ordering")
 	switch {
 	case !ok:
-	case Ordering(text) == OrderingNone:
-	case Ordering(text) == OrderingAggregate:
-		c.problem(n, "not-supported-yet", "ordering by aggregate is not supported yet", `use "none"`)
+	case Ordering(text) == OrderingNone, Ordering(text) == OrderingAggregate:
+		c.model.Outbox.Ordering = Ordering(text)
 	default:
-		c.problem(n, "unknown-value", fmt.Sprintf("unknown ordering %s", quote(text)), `use "none"`)
+		c.problem(n, "unknown-value", fmt.Sprintf("unknown ordering %s", quote(text)), `use "aggregate" or "none"`)
 	}
 }
 

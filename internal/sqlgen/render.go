@@ -17,10 +17,17 @@ import (
 type templateData struct {
 	Reconciles []Reconcile
 
+	Lanes           bool // relays lease lanes of aggregates, not rows
+	DeletePublished bool // at the mark: no published event is kept
+
 	// For sqlc's configuration; paths count from its own folder.
 	Schema, Queries []string
 	Out             string
 }
+
+// laneCount is how many lanes there are. A service with waiting events can't
+// change it: their lanes are stored. It bounds the relays that can share the work.
+const laneCount = 64
 
 // renderer renders the templates of a dialect.
 type renderer struct {
@@ -48,6 +55,22 @@ func (r *renderer) funcs() template.FuncMap {
 		// the cast sqlc gives the argument no type.
 		"after": func(arg string) string {
 			return fmt.Sprintf("%s + INTERVAL CAST(sqlc.arg(%s) AS SIGNED) MICROSECOND", now, arg)
+		},
+		// ago is the time before now by an argument's microseconds.
+		"ago": func(arg string) string {
+			return fmt.Sprintf("%s - INTERVAL CAST(sqlc.arg(%s) AS SIGNED) MICROSECOND", now, arg)
+		},
+		// at is the time that an argument's microseconds since 1970 are.
+		"at": func(arg string) string {
+			return fmt.Sprintf("'1970-01-01 00:00:00' + INTERVAL CAST(sqlc.arg(%s) AS SIGNED) MICROSECOND", arg)
+		},
+		"laneCount": func() int { return laneCount },
+		"lanes": func() string { // as rows of VALUES
+			rows := make([]string, laneCount)
+			for i := range rows {
+				rows[i] = fmt.Sprintf("(%d)", i)
+			}
+			return strings.Join(rows, ", ")
 		},
 		// micros is a time as microseconds since 1970: a number passes every
 		// driver setting (parseTime, loc) unchanged. A zero date, which a server

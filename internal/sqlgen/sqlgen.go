@@ -30,6 +30,8 @@ type Reconcile struct {
 const (
 	schemaFile    = "schema.sql"
 	outboxFile    = "outbox.sql"
+	claimFile     = "claim.sql" // of one of the two kinds of lease
+	purgeFile     = "purge.sql"
 	consumedFile  = "consumed.sql"
 	reconcileFile = "reconcile.sql"
 )
@@ -46,9 +48,13 @@ func Generate(m *spec.Model) (Result, diag.List) {
 		Reconciles: reconciles(m),
 	}
 	r := renderer{dialect: m.SQL.Dialect, prefix: m.Outbox.TablePrefix.Text}
-	data := templateData{Reconciles: result.Reconciles}
+	data := templateData{
+		Reconciles:      result.Reconciles,
+		Lanes:           m.Outbox.Ordering == spec.OrderingAggregate,
+		DeletePublished: m.Outbox.KeepPublished == 0,
+	}
 
-	names := []string{outboxFile, consumedFile}
+	names := []string{outboxFile, claimFile, consumedFile, purgeFile}
 	if len(result.Reconciles) > 0 { // sqlc refuses a file without queries
 		names = append(names, reconcileFile)
 	}
@@ -56,7 +62,7 @@ func Generate(m *spec.Model) (Result, diag.List) {
 	for _, name := range names {
 		file := path.Join(m.SQL.Queries.Text, name)
 		queries = append(queries, file)
-		result.Files = append(result.Files, fileset.File{Path: file, Data: r.render(name, data)})
+		result.Files = append(result.Files, fileset.File{Path: file, Data: r.render(templateFor(name, data), data)})
 	}
 	tables := fileset.File{Path: path.Join(m.SQL.Queries.Text, schemaFile), Data: r.render(schemaFile, data)}
 	result.Files = append(result.Files, tables)
@@ -67,12 +73,23 @@ func Generate(m *spec.Model) (Result, diag.List) {
 		schema = append(schema, s.Text)
 	}
 	from := path.Dir(result.Config)
-	result.Files = append(result.Files, fileset.File{Path: result.Config, Data: r.render("sqlc.yaml", templateData{
-		Schema:  relative(from, schema...),
-		Queries: relative(from, queries...),
-		Out:     relative(from, result.Out)[0],
-	})})
+	data.Schema = relative(from, schema...)
+	data.Queries = relative(from, queries...)
+	data.Out = relative(from, result.Out)[0]
+	result.Files = append(result.Files, fileset.File{Path: result.Config, Data: r.render("sqlc.yaml", data)})
 	return result, r.problems
+}
+
+// templateFor is the name of the template that a file is made from.
+func templateFor(file string, data templateData) string {
+	switch {
+	case file != claimFile:
+		return file
+	case data.Lanes:
+		return "claim_lanes.sql"
+	default:
+		return "claim_rows.sql"
+	}
 }
 
 func reconciles(m *spec.Model) []Reconcile {

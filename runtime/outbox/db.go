@@ -9,6 +9,7 @@ type DB struct {
 	*sql.DB
 
 	classifier ErrorClassifier
+	wakes      wakes
 }
 
 // NewDB joins a pool and a classifier. Services use mysqldb.Open; this is for

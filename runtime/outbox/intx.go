@@ -47,7 +47,8 @@ func (e *CommitUnknownError) Unwrap() error { return e.Cause }
 
 // InTx runs fn in a transaction at the database's default isolation level. It
 // commits when fn returns nil and nothing has poisoned the transaction (see
-// [Tx]), otherwise it rolls back. A panic in fn rolls back and goes on.
+// [Tx]), otherwise it rolls back. A panic in fn rolls back and goes on. After the
+// commit of an event, the relays of this process that work on db are woken.
 //
 // The error is nil exactly when the outcome is Committed: fn's own error, a
 // *PoisonedError, or a *CommitUnknownError. go-sql-driver/mysql does not stop
@@ -85,7 +86,11 @@ func InTxWith(ctx context.Context, db *DB, opts *sql.TxOptions, fn func(tx *Tx) 
 		return RolledBack, err
 	}
 	committing = true
-	return commit(sqlTx, db)
+	outcome, err := commit(sqlTx, db)
+	if outcome != RolledBack && tx.hasEvents() {
+		db.Wake()
+	}
+	return outcome, err
 }
 
 func commit(sqlTx *sql.Tx, db *DB) (Outcome, error) {

@@ -12,21 +12,25 @@ import (
 type Store interface {
 	// Claim leases due events to c.Owner and returns them, none when nothing is
 	// due. When it returns an error nothing was leased, or what was leased will
-	// be due again when its lease ends.
+	// be due again when its lease ends. Batches that an owner has claimed and not
+	// settled share no event; where the store promises an order, they share no
+	// aggregate either.
 	Claim(ctx context.Context, c ClaimRequest) (*Batch, error)
 
 	// Settle records what became of the batch's events, each only if its lease is
 	// still the batch's. What was published doesn't depend on the rest: trouble
 	// with a failure must not have published events published again. It may be
-	// called again with the same arguments after an error.
+	// called again with the same arguments after an error. The relay calls it for
+	// every batch, also when there is nothing to record.
 	Settle(ctx context.Context, b *Batch, outcomes []EventOutcome) (Settlement, error)
 
-	// Renew extends the leases of the batch's unsettled events by c's length
-	// from now, and returns how many were still the batch's.
+	// Renew makes the leases of the batch's unsettled events end a lease's length
+	// from now, and returns how many events were still the batch's.
 	Renew(ctx context.Context, b *Batch, lease time.Duration) (int, error)
 
-	// Release tells that the owner has stopped: what it still leases and has not
-	// settled is left to the leases' end, for its outcome is unknown.
+	// Release tells that the owner has stopped. What it leases and has nothing
+	// unsettled of is free at once; the rest is left to the leases' end, for its
+	// outcome is unknown.
 	Release(ctx context.Context, owner Owner) error
 
 	// Backlog counts what waits.
@@ -52,7 +56,14 @@ type ClaimRequest struct {
 type Batch struct {
 	Owner  Owner
 	Token  int64   // with the owner, names this lease among all
-	Events []Event // in the order in which they are due
+	Events []Event // in the order in which they are to be published
+
+	// Until is when the lease ends, by this process's clock: rather too early than
+	// too late. A store takes it from before the statement that leased.
+	Until time.Time
+
+	// Lease is the store's own, for Settle and Renew.
+	Lease any
 }
 
 // Event is a claimed row.
@@ -72,7 +83,8 @@ type OutcomeKind int
 
 // The outcomes.
 const (
-	// OutcomeUnknown: leave it leased; it is due again when the lease ends.
+	// OutcomeUnknown: the broker may have it; it is due again when the batch's lease
+	// would end, and no attempt is counted.
 	OutcomeUnknown OutcomeKind = iota
 	// OutcomePublished: the broker confirmed it.
 	OutcomePublished
@@ -110,4 +122,26 @@ type Settlement struct {
 type Backlog struct {
 	Waiting   int           // rows neither published nor dead, leased ones among them
 	OldestDue time.Duration // how long the longest waiting one has been due; 0 when none is
+}
+
+// Checker is a Store that can tell whether its database is fit for the promise.
+// [NewRelay] asks it.
+type Checker interface {
+	// Check returns an [*UnfitError] for a database that can't be used. Any other
+	// error says that it couldn't be asked.
+	Check(ctx context.Context) error
+}
+
+// UnfitError says why a database can't be used for an outbox.
+type UnfitError struct {
+	Reason string // with what to do
+}
+
+func (e *UnfitError) Error() string { return "the database can't be used for an outbox: " + e.Reason }
+
+// Waker is a Store that knows when this process has committed events; see [DB.Wake].
+type Waker interface {
+	// Wakes returns a channel that receives after events were committed, several
+	// commits as one, until stop is called.
+	Wakes() (wake <-chan struct{}, stop func())
 }

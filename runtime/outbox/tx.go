@@ -39,6 +39,7 @@ type Tx struct {
 	mu     sync.Mutex
 	rows   *sql.Rows // the last result set: its error may come only after QueryContext returned
 	poison error
+	wrote  bool // an event, which a relay may be told of after the commit
 }
 
 // PoisonedError is returned for every use of a transaction after the error that
@@ -60,6 +61,19 @@ func (t *Tx) Poison(cause error) {
 	if t.poison == nil {
 		t.poison = cause
 	}
+}
+
+// wroteEvent notes that an event was written.
+func (t *Tx) wroteEvent() {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.wrote = true
+}
+
+func (t *Tx) hasEvents() bool {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return t.wrote
 }
 
 // Err returns a *PoisonedError when the transaction can only be rolled back, else nil.

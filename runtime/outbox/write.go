@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"time"
 	"unicode/utf8"
 
 	"github.com/google/uuid"
@@ -30,6 +31,11 @@ type WriteOptions struct {
 	// Names are lower-case letters, digits and dashes; names that a broker would
 	// take as a command are refused. At most 8 KiB in all. Defaults to none.
 	Headers map[string]string
+
+	// NotBefore is when the event is due, by the database's clock: it is not
+	// published before. Its place in its aggregate's order is that of its time,
+	// behind events that are written later and due earlier. Defaults to at once.
+	NotBefore time.Time
 }
 
 // Record is an event that a generated writer hands to [Write].
@@ -60,6 +66,7 @@ type Row struct {
 	SchemaVersion int32
 	Payload       json.RawMessage
 	Headers       json.RawMessage
+	NotBeforeUs   int64 // since 1970; 0 for at once
 }
 
 // Write checks and encodes an event and inserts it in tx. Generated writers call it.
@@ -76,6 +83,9 @@ func Write(
 ) error {
 	err := write(ctx, tx, r, insert, opts)
 	if err == nil {
+		if t, ok := tx.(interface{ wroteEvent() }); ok { // also a type that embeds *Tx
+			t.wroteEvent()
+		}
 		return nil
 	}
 	err = fmt.Errorf("write %s: %w", r.EventType, err)
@@ -106,6 +116,10 @@ func write(
 	if err != nil {
 		return err
 	}
+	notBefore, err := notBeforeUs(options.NotBefore)
+	if err != nil {
+		return err
+	}
 	payload, err := json.Marshal(r.Payload)
 	if err != nil {
 		return fmt.Errorf("encode payload: %w", withoutValues(err))
@@ -122,7 +136,23 @@ func write(
 		SchemaVersion: r.SchemaVersion,
 		Payload:       payload,
 		Headers:       headers,
+		NotBeforeUs:   notBefore,
 	})
+}
+
+// lastYear is the last one that a DATETIME column takes.
+const lastYear = 9999
+
+// notBeforeUs returns microseconds since 1970, rounded up; what is past is due at once.
+func notBeforeUs(t time.Time) (int64, error) {
+	switch {
+	case t.IsZero(), t.Before(time.UnixMicro(0)):
+		return 0, nil
+	case t.UTC().Year() >= lastYear:
+		return 0, fmt.Errorf("NotBefore is in the year %d, the last one possible is %d", t.UTC().Year(), lastYear-1)
+	default:
+		return t.Add(time.Microsecond - 1).UnixMicro(), nil
+	}
 }
 
 func checkRecord(r Record) error {

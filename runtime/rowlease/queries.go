@@ -4,8 +4,8 @@ package rowlease
 
 import (
 	"context"
-	"encoding/json"
 
+	"github.com/outboxgen/outboxgen/runtime/internal/leasing"
 	"github.com/outboxgen/outboxgen/runtime/outbox"
 )
 
@@ -16,15 +16,12 @@ type Queries interface {
 	SelectDueEvents(ctx context.Context, db outbox.DBTX, p SelectDueEventsParams) ([]DueEvent, error)
 	LeaseEvents(ctx context.Context, db outbox.DBTX, p LeaseEventsParams) (int64, error)
 	MarkPublished(ctx context.Context, db outbox.DBTX, p MarkPublishedParams) (int64, error)
-	SelectMarked(ctx context.Context, db outbox.DBTX, p SelectMarkedParams) ([]string, error)
+	SelectUnmarked(ctx context.Context, db outbox.DBTX, p SelectUnmarkedParams) ([]string, error)
 	ReleaseEvents(ctx context.Context, db outbox.DBTX, p ReleaseEventsParams) (int64, error)
 	RetryEvent(ctx context.Context, db outbox.DBTX, p RetryEventParams) (int64, error)
 	BuryEvent(ctx context.Context, db outbox.DBTX, p BuryEventParams) (int64, error)
-	RecordFailure(ctx context.Context, db outbox.DBTX, p RecordFailureParams) error
 	RenewLeases(ctx context.Context, db outbox.DBTX, p RenewLeasesParams) (int64, error)
-	KeepRelayAlive(ctx context.Context, db outbox.DBTX, p KeepRelayAliveParams) error
-	EndRelay(ctx context.Context, db outbox.DBTX, p EndRelayParams) error
-	CountWaiting(ctx context.Context, db outbox.DBTX) (Waiting, error)
+	leasing.Queries
 }
 
 // The parameters and rows of the queries. Times are in microseconds.
@@ -33,18 +30,7 @@ type (
 	SelectDueEventsParams struct{ Limit int32 }
 
 	// DueEvent is a row to be claimed.
-	DueEvent struct {
-		EventID       string
-		AggregateType string
-		AggregateID   string
-		EventType     string
-		EventVersion  int64
-		SchemaVersion int32
-		Payload       json.RawMessage
-		Headers       json.RawMessage
-		Attempts      uint32
-		CreatedUs     int64
-	}
+	DueEvent = leasing.Row
 
 	// LeaseEventsParams leases rows that the transaction has locked.
 	LeaseEventsParams struct {
@@ -61,8 +47,8 @@ type (
 		Token    int64
 	}
 
-	// SelectMarkedParams asks which rows a lease has marked.
-	SelectMarkedParams struct {
+	// SelectUnmarkedParams asks which rows a lease has not marked.
+	SelectUnmarkedParams struct {
 		EventIds []string
 		Owner    string
 		Token    int64
@@ -91,13 +77,6 @@ type (
 		Token   int64
 	}
 
-	// RecordFailureParams keeps the last error of an event.
-	RecordFailureParams struct {
-		EventID string
-		Kind    string
-		Reason  string
-	}
-
 	// RenewLeasesParams extends the leases of rows.
 	RenewLeasesParams struct {
 		LeaseUs  int64
@@ -105,21 +84,16 @@ type (
 		Owner    string
 		Token    int64
 	}
+)
 
-	// KeepRelayAliveParams records the run of a relay.
-	KeepRelayAliveParams struct {
-		Owner   string
-		Host    string
-		Pid     int64
-		AliveUs int64
-	}
-
-	// EndRelayParams records the end of a run.
-	EndRelayParams struct{ Owner string }
-
-	// Waiting is what waits in the outbox.
-	Waiting struct {
-		Waiting  int64
-		OldestUs int64
-	}
+// The parameters and rows of the queries that both kinds of store run.
+type (
+	RecordFailureParams   = leasing.RecordFailureParams
+	DeleteFailuresParams  = leasing.DeleteFailuresParams
+	Waiting               = leasing.Waiting
+	KeepRelayAliveParams  = leasing.KeepRelayAliveParams
+	EndRelayParams        = leasing.EndRelayParams
+	RelayAliveUntilParams = leasing.RelayAliveUntilParams
+	LockRelayParams       = leasing.LockRelayParams
+	DeleteRelayParams     = leasing.DeleteRelayParams
 )

@@ -5,13 +5,10 @@ import (
 	"fmt"
 	"slices"
 	"time"
-	"unicode/utf8"
 
+	"github.com/outboxgen/outboxgen/runtime/internal/leasing"
 	"github.com/outboxgen/outboxgen/runtime/outbox"
 )
-
-// maxReason is the width of outbox_failure.reason, in characters.
-const maxReason = 1024
 
 // Settle implements outbox.Store. Every statement names the lease, owner and
 // token, and the rows it changed are counted: what another relay has claimed
@@ -21,7 +18,7 @@ const maxReason = 1024
 // of the failures: trouble with these, such as a reason that can't be stored,
 // must not have the published events published again.
 func (s *Store) Settle(ctx context.Context, b *outbox.Batch, outcomes []outbox.EventOutcome) (outbox.Settlement, error) {
-	settle := settlement{queries: s.queries, owner: b.Owner.ID.String(), token: b.Token}
+	settle := settlement{queries: s.queries, cfg: s.cfg, batch: b, owner: b.Owner.ID.String(), token: b.Token}
 	for _, o := range outcomes {
 		switch o.Kind {
 		case outbox.OutcomePublished:
@@ -49,7 +46,7 @@ func (s *Store) Settle(ctx context.Context, b *outbox.Batch, outcomes []outbox.E
 
 // inTx runs a part of a settlement in a transaction of its own.
 func (s *Store) inTx(ctx context.Context, settle *settlement, run func(context.Context) error) error {
-	_, err := outbox.InTxWith(ctx, s.db, claimIsolation, func(tx *outbox.Tx) error {
+	_, err := outbox.InTxWith(ctx, s.db, leasing.Isolation, func(tx *outbox.Tx) error {
 		settle.tx = tx
 		return run(ctx)
 	})
@@ -62,6 +59,8 @@ func (s *Store) inTx(ctx context.Context, settle *settlement, run func(context.C
 // settlement is one call of Settle.
 type settlement struct {
 	queries   Queries
+	cfg       Config
+	batch     *outbox.Batch
 	owner     string
 	token     int64
 	published []string
@@ -121,25 +120,23 @@ func (s *settlement) markPublished(ctx context.Context, keys []string) error {
 		return fmt.Errorf("mark published: %w", err)
 	}
 	s.result.Published = len(keys)
+	if s.cfg.DeletePublished {
+		if err := leasing.DeleteFailures(ctx, s.tx, s.queries, s.batch, keys); err != nil {
+			return err
+		}
+	}
 	if int(marked) == len(keys) {
 		return nil
 	}
 	// Either leases were lost, or an earlier Settle did commit although its
-	// reply was lost. The rows tell which.
-	rows, err := s.queries.SelectMarked(ctx, s.tx, SelectMarkedParams{EventIds: keys, Owner: s.owner, Token: s.token})
+	// reply was lost. The rows tell which. One that is gone was published, and
+	// then deleted or purged.
+	lost, err := s.queries.SelectUnmarked(ctx, s.tx, SelectUnmarkedParams{EventIds: keys, Owner: s.owner, Token: s.token})
 	if err != nil {
-		return fmt.Errorf("select marked events: %w", err)
+		return fmt.Errorf("select unmarked events: %w", err)
 	}
-	ours := make(map[string]bool, len(rows))
-	for _, id := range rows {
-		ours[id] = true
-	}
-	for _, key := range keys {
-		if !ours[key] {
-			s.lost(key)
-			s.result.Published--
-		}
-	}
+	s.result.Published -= len(lost)
+	s.result.Lost = append(s.result.Lost, lost...)
 	return nil
 }
 
@@ -185,9 +182,7 @@ func (s *settlement) bury(ctx context.Context, o outbox.EventOutcome) error {
 }
 
 func (s *settlement) recordFailure(ctx context.Context, o outbox.EventOutcome) error {
-	err := s.queries.RecordFailure(ctx, s.tx, RecordFailureParams{
-		EventID: o.Key, Kind: o.Failure.String(), Reason: cut(o.Reason, maxReason),
-	})
+	err := s.queries.RecordFailure(ctx, s.tx, leasing.Failure(o))
 	if err != nil {
 		return fmt.Errorf("record failure: %w", err)
 	}
@@ -195,14 +190,3 @@ func (s *settlement) recordFailure(ctx context.Context, o outbox.EventOutcome) e
 }
 
 func (s *settlement) lost(key string) { s.result.Lost = append(s.result.Lost, key) }
-
-// cut returns at most limit characters of s, and only UTF-8.
-func cut(s string, limit int) string {
-	if !utf8.ValidString(s) {
-		s = string([]rune(s)) // each bad byte becomes U+FFFD
-	}
-	if utf8.RuneCountInString(s) <= limit {
-		return s
-	}
-	return string([]rune(s)[:limit])
-}

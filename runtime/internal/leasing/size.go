@@ -1,4 +1,4 @@
-package rowlease
+package leasing
 
 import (
 	"sync"
@@ -9,16 +9,17 @@ import (
 // firstClaim is how many events are claimed before it is known how large they are.
 const firstClaim = 50
 
-// claimSize turns the bytes that a claim may read into a number of events. How
+// ClaimSize turns the bytes that a claim may read into a number of events. How
 // large the next ones are isn't known before they are read, so it goes by the
 // largest that was seen lately, and grows by doubling.
-type claimSize struct {
+type ClaimSize struct {
 	mu      sync.Mutex
 	last    int // events in the last claim that had any
 	largest int // bytes of payload; what is seen is halved with each claim
 }
 
-func (s *claimSize) limit(c outbox.ClaimRequest) int32 {
+// Limit returns how many events a claim may read.
+func (s *ClaimSize) Limit(c outbox.ClaimRequest) int32 {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	limit := c.Limit
@@ -32,7 +33,8 @@ func (s *claimSize) limit(c outbox.ClaimRequest) int32 {
 	return int32(max(limit, 1))
 }
 
-func (s *claimSize) seen(events, largest int) {
+// Seen notes what a claim has read, and its largest payload in bytes.
+func (s *ClaimSize) Seen(events, largest int) {
 	if events == 0 {
 		return
 	}
