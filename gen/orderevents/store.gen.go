@@ -15,7 +15,7 @@ import (
 // NewStore returns the outbox of db, for a relay. An aggregate's events are
 // published in order.
 func NewStore(db *outbox.DB) *lanelease.Store {
-	return lanelease.New(db, storeQueries{}, lanelease.Config{Source: Service})
+	return lanelease.New(db, storeQueries{}, lanelease.Config{Source: Service, Lanes: 64})
 }
 
 // LookupEvent returns what the outbox knows of an event. The error is

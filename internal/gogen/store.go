@@ -72,6 +72,9 @@ func (g *generator) storeFile() *file {
 		store, queries, ordered = g.lanelease, laneQueries(), "An aggregate's events are published in order."
 	}
 	config := []jen.Code{jen.Id("Source").Op(":").Id("Service")}
+	if g.model.Outbox.Ordering == spec.OrderingAggregate {
+		config = append(config, jen.Id("Lanes").Op(":").Lit(spec.LaneCount))
+	}
 	if g.model.Outbox.KeepPublished == 0 {
 		config = append(config, jen.Id("DeletePublished").Op(":").True())
 	}
