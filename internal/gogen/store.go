@@ -68,11 +68,9 @@ func leaseQueries() []query {
 func (g *generator) storeFile() *file {
 	f := g.newFile("store.gen.go")
 	store, queries, ordered := g.rowlease, rowQueries(), "Relays lease single events, and publish them in no promised order."
-	if g.model.Outbox.Ordering == spec.OrderingAggregate {
-		store, queries, ordered = g.lanelease, laneQueries(), "An aggregate's events are published in order."
-	}
 	config := []jen.Code{jen.Id("Source").Op(":").Id("Service")}
 	if g.model.Outbox.Ordering == spec.OrderingAggregate {
+		store, queries, ordered = g.lanelease, laneQueries(), "An aggregate's events are published in order."
 		config = append(config, jen.Id("Lanes").Op(":").Lit(spec.LaneCount))
 	}
 	if g.model.Outbox.KeepPublished == 0 {
