@@ -185,5 +185,5 @@ type Consumer struct {
 	Package string // Go package of its stub: "notificationplanner"
 	Doc     string
 	Handles []*Event
-	Retain  time.Duration // 0 when not given
+	Retain  time.Duration // how long its dedup rows are kept. Default 720h
 }
