@@ -67,7 +67,7 @@ func TestTooLittleLeaseIsGivenBack(t *testing.T) {
 		time.Sleep(time.Minute)
 		stop()
 		// Claims are paced as after failures, else they would come without end.
-		if claims, _ := store.counts(); claims < 10 || claims > 60 || int(r.Stats().Released) != claims*10 {
+		if claims, _ := store.counts(); claims < 10 || claims > 60 || int(r.Stats().Released) < (claims-2)*10 {
 			t.Errorf("%d claims in a minute, stats %+v", claims, r.Stats())
 		}
 		if book.count("too little of the lease") != 1 || book.count("could not be renewed") != 1 {
@@ -263,7 +263,7 @@ func TestSettleIsTriedAgainUnderARenewedLease(t *testing.T) {
 		}), cfg)
 		time.Sleep(2 * time.Minute)
 		stop()
-		if s := r.Stats(); s.Published != 10 || s.Abandoned != 0 || calls.Load() != 1 || s.Renewals < 8 || s.Renewals > 14 {
+		if s := r.Stats(); s.Published != 10 || s.Abandoned != 0 || calls.Load() != 1 || s.Renewals < 6 || s.Renewals > 12 {
 			t.Errorf("%d calls, stats %+v, want all marked after one publish", calls.Load(), s)
 		}
 		if book.count("settle failed") != 1 || book.count("settling works again") != 1 {

@@ -21,7 +21,7 @@ func TestHalfAnHourWithoutABroker(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				const backAfter, batch, batches = 30 * time.Minute, 400, 4
-				store := newMemStore(3000)
+				store := newMemStore(2000)
 				start := time.Now()
 				var calls, messages, underWay atomic.Int64
 				r, stop := startRelay(t, store, publisherBatch(func(m []outbox.Envelope) []error {
@@ -39,8 +39,8 @@ func TestHalfAnHourWithoutABroker(t *testing.T) {
 				}), outbox.RelayConfig{BatchSize: batch, MaxBatches: batches})
 				time.Sleep(backAfter + time.Minute)
 				stop()
-				if n := store.count("published"); n != 3000 {
-					t.Errorf("%d published after the outage, want 3000", n)
+				if n := store.count("published"); n != 2000 {
+					t.Errorf("%d published after the outage, want 2000", n)
 				}
 				if n := store.attempts(); n != 0 || store.count("dead") != 0 {
 					t.Errorf("%d attempts were counted during the outage, %d events died", n, store.count("dead"))
@@ -194,7 +194,7 @@ func TestPlainErrorsAreAnOutageToo(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		book, log := newLogBook()
 		var calls atomic.Int64
-		store := newMemStore(20_000)
+		store := newMemStore(5000)
 		_, stop := startRelay(t, store, publisherBatch(func(m []outbox.Envelope) []error {
 			calls.Add(1)
 			return answerAll(m, errors.New("connection refused"))
