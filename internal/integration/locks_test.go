@@ -123,38 +123,53 @@ func TestClaimLocksOnlyItsBatch(t *testing.T) {
 	}
 }
 
-// A claim of lanes locks no event, at none of its statements: anybody can lock all of them.
+// A claim of lanes locks no event: at none of its statements is any locked, and
+// it doesn't wait for those that others have locked.
 func TestLaneClaimLocksNoEvent(t *testing.T) {
 	eachDB(t, lanesKind, func(t *testing.T, server dbtest.Database, db *outbox.DB) {
 		const waiting = 1000
 		fill(t, db, 50, waiting)
 		proxy := mysqlproxy.Start(t, server.Addr)
-		store := lanesKind.newStore(open(t, via(t, server, proxy.Addr(), nil)))
-		var owner outbox.Owner
-		n := atEachStatement(t, proxy, func() {
-			owner = storesuite.NewOwner()
-			b := claimN(t, store, owner, 100)
-			if len(b.Events) == 0 {
+		store := lanesKind.newStore(open(t, via(t, server, proxy.Addr(), func(c *mysql.Config) {
+			c.Params = map[string]string{"innodb_lock_wait_timeout": "1"}
+		})))
+		claim := func() {
+			if b := claimN(t, store, storesuite.NewOwner(), 100); len(b.Events) == 0 {
 				t.Error("nothing was claimed")
 			}
 			// As if its process had ended: nothing more is sent.
 			mustExec(t, db, "UPDATE outbox_lane SET lease_owner = '', lease_until = '1970-01-01'")
-		}, func(before string) {
+		}
+		withEventsLocked := func(fn func(err error)) {
 			tx, err := db.BeginTx(t.Context(), nil)
 			if err != nil {
 				t.Fatal(err)
 			}
 			defer func() { _ = tx.Rollback() }()
 			res, err := tx.ExecContext(t.Context(), "UPDATE outbox_event SET attempts = attempts + 1 WHERE status = 0")
-			if err != nil {
-				t.Errorf("before %.60q: events are locked: %v", before, err)
-			} else if n, _ := res.RowsAffected(); n != waiting {
-				t.Errorf("before %.60q: %d events were locked, want %d: the test looks at the wrong thing", before, n, waiting)
+			if err == nil {
+				if n, _ := res.RowsAffected(); n != waiting {
+					err = fmt.Errorf("%d of %d events: the test looks at the wrong thing", n, waiting)
+				}
 			}
+			fn(err)
+		}
+		n := atEachStatement(t, proxy, claim, func(before string) {
+			withEventsLocked(func(err error) {
+				if err != nil {
+					t.Errorf("before %.60q not all events can be locked: %v", before, err)
+				}
+			})
 		})
 		if n < 8 {
 			t.Errorf("a claim is %d statements: the test looks at too little", n)
 		}
+		withEventsLocked(func(err error) {
+			if err != nil {
+				t.Error(err)
+			}
+			claim()
+		})
 	})
 }
 
