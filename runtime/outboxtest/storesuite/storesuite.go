@@ -17,6 +17,9 @@ import (
 type Harness struct {
 	Store outbox.Store
 
+	// Reopen returns another store on the same outbox, as another process has it.
+	Reopen func(t *testing.T) outbox.Store
+
 	// Ordered says that the store keeps the order of an aggregate's events.
 	Ordered bool
 
@@ -81,6 +84,7 @@ func Run(t *testing.T, newHarness func(t *testing.T) Harness) {
 		{"CountsBacklog", countsBacklog},
 		{"CutsReasons", cutsReasons},
 		{"DelaysEvents", delaysEvents},
+		{"ReleaseLeavesWhatIsUnsettled", releaseLeavesUnsettled},
 		{"ChecksTheDatabase", checksTheDatabase},
 	}
 	ordered := []test{
@@ -92,6 +96,7 @@ func Run(t *testing.T, newHarness func(t *testing.T) Harness) {
 		{"AnUnknownHeadHoldsBack", unknownHead},
 		{"HandsOverInOrder", handsOver},
 		{"SharesTheLanes", shares},
+		{"GivesUpALeaseThatItDoesNotKnow", strayLease},
 		{"AManyTimesBlockedAggregateIsPassedOver", manyBlocked},
 	}
 	for _, test := range tests {
