@@ -175,8 +175,8 @@ func delaysEvents(t *testing.T, h Harness) {
 	owner := NewOwner()
 	later := h.WriteLater(t, time.Now().Add(time.Hour))
 	past := h.WriteLater(t, time.Now().Add(-time.Hour))
-	soon := h.WriteLater(t, time.Now().Add(300*time.Millisecond))
 	wantKeys(t, "at once", drain(t, h, owner, 10), texts([]uuid.UUID{past}))
+	soon := h.WriteLater(t, time.Now().Add(300*time.Millisecond))
 	if s := wantState(t, h, later, "PENDING"); s.AvailableAt.Sub(s.CreatedAt) < 59*time.Minute {
 		t.Errorf("due %v after it was written, want an hour", s.AvailableAt.Sub(s.CreatedAt))
 	}
