@@ -114,6 +114,9 @@ func (k kind) harness(t *testing.T, db *outbox.DB) storesuite.Harness {
 			}
 			return s
 		},
+		Bury: func(t *testing.T, id uuid.UUID) {
+			mustExec(t, db, "UPDATE outbox_event SET status = 3 WHERE event_id = ?", id)
+		},
 		BreakFailures: func(t *testing.T) {
 			mustExec(t, db, "CREATE TRIGGER broken BEFORE INSERT ON outbox_failure FOR EACH ROW SIGNAL SQLSTATE '45000'")
 			t.Cleanup(func() {

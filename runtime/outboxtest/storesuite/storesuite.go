@@ -45,6 +45,9 @@ type Harness struct {
 	// Expire makes all leases end now, and what waits for a lease's end due.
 	Expire func(t *testing.T)
 
+	// Bury makes an event dead, past the store.
+	Bury func(t *testing.T, id uuid.UUID)
+
 	// BreakFailures makes every attempt to record a failure an error, until the
 	// test ends.
 	BreakFailures func(t *testing.T)
@@ -83,6 +86,7 @@ func Run(t *testing.T, newHarness func(t *testing.T) Harness) {
 		{"Renews", renews},
 		{"CountsBacklog", countsBacklog},
 		{"CutsReasons", cutsReasons},
+		{"LeavesWhatWasChangedByHand", changedByHand},
 		{"DelaysEvents", delaysEvents},
 		{"ReleaseLeavesWhatIsUnsettled", releaseLeavesUnsettled},
 		{"ChecksTheDatabase", checksTheDatabase},
