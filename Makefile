@@ -9,6 +9,9 @@ WITH_SERVERS = go run ./internal/dbserver/cmd/withservers
 # tests of its own: internal/cli tests the binary.
 OUTBOXGEN = bin/outboxgen
 
+# The example's, and those of its variants for the tests.
+CONFIGS = events.yaml $(wildcard internal/variants/*/events.yaml)
+
 .PHONY: help
 help: ## List the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "%-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -29,11 +32,11 @@ vet: setup ## Look for mistakes that need no run: gofmt and go vet
 
 .PHONY: check
 check: build ## See that the generated files are what events.yaml says
-	$(OUTBOXGEN) check --force
+	@printf '%s\n' $(CONFIGS) | xargs -n 1 -t $(OUTBOXGEN) check --force -f
 
 .PHONY: generate
 generate: build ## Write the generated files anew
-	$(OUTBOXGEN) generate
+	@printf '%s\n' $(CONFIGS) | xargs -n 1 -t $(OUTBOXGEN) generate -f
 
 .PHONY: build
 build: setup ## Build bin/outboxgen

@@ -20,11 +20,11 @@ func Schema() []string {
   attempts        INT UNSIGNED NOT NULL DEFAULT 0,
   available_at    DATETIME(6) NOT NULL,
   published_at    DATETIME(6) NOT NULL DEFAULT '1970-01-01 00:00:00',
-  lease_owner     CHAR(36) CHARACTER SET ascii COLLATE ascii_bin NOT NULL DEFAULT '',
-  lease_token     BIGINT NOT NULL DEFAULT 0,
-  lease_until     DATETIME(6) NOT NULL DEFAULT '1970-01-01 00:00:00',
+  next_attempt_at DATETIME(6) NOT NULL DEFAULT '1970-01-01 00:00:00',
+  aggregate_hash  INT UNSIGNED GENERATED ALWAYS AS (CRC32(CONCAT(aggregate_type, aggregate_id))) STORED,
+  lane            SMALLINT UNSIGNED GENERATED ALWAYS AS (aggregate_hash % 64) STORED,
   PRIMARY KEY (event_id),
-  KEY ix_outbox_event_claim (status, available_at, event_id)
+  KEY ix_outbox_event_claim (status, lane, available_at, event_version, event_id, aggregate_hash)
 ) ENGINE=InnoDB DEFAULT CHARSET=utf8mb4`,
 		`CREATE TABLE outbox_failure (
   event_id  CHAR(36) CHARACTER SET ascii COLLATE ascii_bin NOT NULL,
@@ -32,6 +32,13 @@ func Schema() []string {
   reason    VARCHAR(1024) NOT NULL,
   failed_at DATETIME(6) NOT NULL,
   PRIMARY KEY (event_id)
+) ENGINE=InnoDB DEFAULT CHARSET=utf8mb4`,
+		`CREATE TABLE outbox_lane (
+  lane          SMALLINT UNSIGNED NOT NULL,
+  lease_owner   CHAR(36) CHARACTER SET ascii COLLATE ascii_bin NOT NULL DEFAULT '',
+  lease_until   DATETIME(6) NOT NULL DEFAULT '1970-01-01 00:00:00',
+  lease_version BIGINT NOT NULL DEFAULT 0,
+  PRIMARY KEY (lane)
 ) ENGINE=InnoDB DEFAULT CHARSET=utf8mb4`,
 		`CREATE TABLE outbox_relay (
   owner       CHAR(36) CHARACTER SET ascii COLLATE ascii_bin NOT NULL,
@@ -49,6 +56,12 @@ func Schema() []string {
   PRIMARY KEY (id),
   CONSTRAINT uq_consumed_event_identity UNIQUE (consumer_name, event_id)
 ) ENGINE=InnoDB DEFAULT CHARSET=utf8mb4`,
+		`CREATE TABLE outbox_task (
+  task         VARCHAR(32) CHARACTER SET ascii COLLATE ascii_bin NOT NULL,
+  holder       CHAR(36) CHARACTER SET ascii COLLATE ascii_bin NOT NULL,
+  holder_until DATETIME(6) NOT NULL,
+  PRIMARY KEY (task)
+) ENGINE=InnoDB DEFAULT CHARSET=utf8mb4`,
 		`CREATE VIEW outbox_event_state AS
 SELECT
   e.event_id,
@@ -59,21 +72,26 @@ SELECT
   CASE
     WHEN e.status = 2 THEN 'PUBLISHED'
     WHEN e.status = 3 THEN 'DEAD'
-    WHEN e.lease_until > UTC_TIMESTAMP() + INTERVAL MICROSECOND(CURRENT_TIMESTAMP(6)) MICROSECOND THEN 'PUBLISHING'
+    WHEN l.lane IS NOT NULL THEN 'PUBLISHING'
     ELSE 'PENDING'
   END AS state,
-  e.lease_owner,
+  COALESCE(l.lease_owner, '') AS lease_owner,
   r.host AS lease_host,
   r.pid AS lease_pid,
-  e.lease_until,
+  COALESCE(l.lease_until, '1970-01-01 00:00:00') AS lease_until,
   e.attempts,
   f.kind AS last_error_kind,
   f.reason AS last_error,
   e.created_at,
-  e.available_at,
+  GREATEST(e.available_at, e.next_attempt_at) AS available_at,
   e.published_at
 FROM outbox_event e
-LEFT JOIN outbox_relay r ON r.owner = e.lease_owner
+LEFT JOIN outbox_lane l ON l.lane = e.lane
+  AND l.lease_until > UTC_TIMESTAMP() + INTERVAL MICROSECOND(CURRENT_TIMESTAMP(6)) MICROSECOND
+  AND e.status = 0
+  AND e.available_at <= UTC_TIMESTAMP() + INTERVAL MICROSECOND(CURRENT_TIMESTAMP(6)) MICROSECOND
+  AND e.next_attempt_at <= UTC_TIMESTAMP() + INTERVAL MICROSECOND(CURRENT_TIMESTAMP(6)) MICROSECOND
+LEFT JOIN outbox_relay r ON r.owner = l.lease_owner
 LEFT JOIN outbox_failure f ON f.event_id = e.event_id`,
 	}
 }

@@ -8,13 +8,14 @@ import (
 
 	"github.com/google/uuid"
 	"github.com/outboxgen/outboxgen/gen/orderevents/internal/outboxdb"
+	"github.com/outboxgen/outboxgen/runtime/lanelease"
 	"github.com/outboxgen/outboxgen/runtime/outbox"
-	"github.com/outboxgen/outboxgen/runtime/rowlease"
 )
 
-// NewStore returns the outbox of db, for a relay.
-func NewStore(db *outbox.DB) *rowlease.Store {
-	return rowlease.New(db, Service, storeQueries{})
+// NewStore returns the outbox of db, for a relay. An aggregate's events are
+// published in order.
+func NewStore(db *outbox.DB) *lanelease.Store {
+	return lanelease.New(db, storeQueries{}, lanelease.Config{Source: Service, Lanes: 64})
 }
 
 // LookupEvent returns what the outbox knows of an event. The error is
@@ -41,62 +42,142 @@ func LookupConsumed(ctx context.Context, db outbox.DBTX, consumer string, id uui
 	return time.UnixMicro(consumedUs).UTC(), nil
 }
 
-// storeQueries are sqlc's queries with the store's types.
+// storeQueries are sqlc's queries with the types of package lanelease.
 type storeQueries struct{}
 
-func (storeQueries) SelectDueEvents(ctx context.Context, db outbox.DBTX, p rowlease.SelectDueEventsParams) ([]rowlease.DueEvent, error) {
-	rows, err := outboxdb.New(db).SelectDueEvents(ctx, outboxdb.SelectDueEventsParams(p))
+func (storeQueries) SelectDueLanes(ctx context.Context, db outbox.DBTX, p lanelease.SelectDueLanesParams) ([]lanelease.DueLane, error) {
+	rows, err := outboxdb.New(db).SelectDueLanes(ctx, outboxdb.SelectDueLanesParams(p))
 	if err != nil {
 		return nil, err
 	}
-	events := make([]rowlease.DueEvent, len(rows))
+	out := make([]lanelease.DueLane, len(rows))
 	for i, row := range rows {
-		events[i] = rowlease.DueEvent(row)
+		out[i] = lanelease.DueLane(row)
 	}
-	return events, nil
+	return out, nil
 }
 
-func (storeQueries) LeaseEvents(ctx context.Context, db outbox.DBTX, p rowlease.LeaseEventsParams) (int64, error) {
-	return outboxdb.New(db).LeaseEvents(ctx, outboxdb.LeaseEventsParams(p))
+func (storeQueries) LockFreeLanes(ctx context.Context, db outbox.DBTX, p lanelease.LockFreeLanesParams) ([]lanelease.FreeLane, error) {
+	rows, err := outboxdb.New(db).LockFreeLanes(ctx, outboxdb.LockFreeLanesParams(p))
+	if err != nil {
+		return nil, err
+	}
+	out := make([]lanelease.FreeLane, len(rows))
+	for i, row := range rows {
+		out[i] = lanelease.FreeLane(row)
+	}
+	return out, nil
 }
 
-func (storeQueries) MarkPublished(ctx context.Context, db outbox.DBTX, p rowlease.MarkPublishedParams) (int64, error) {
+func (storeQueries) LeaseLanes(ctx context.Context, db outbox.DBTX, p lanelease.LeaseLanesParams) (int64, error) {
+	return outboxdb.New(db).LeaseLanes(ctx, outboxdb.LeaseLanesParams(p))
+}
+
+func (storeQueries) LockLanes(ctx context.Context, db outbox.DBTX, p lanelease.LockLanesParams) ([]lanelease.LockedLane, error) {
+	rows, err := outboxdb.New(db).LockLanes(ctx, outboxdb.LockLanesParams(p))
+	if err != nil {
+		return nil, err
+	}
+	out := make([]lanelease.LockedLane, len(rows))
+	for i, row := range rows {
+		out[i] = lanelease.LockedLane(row)
+	}
+	return out, nil
+}
+
+func (storeQueries) RenewLanes(ctx context.Context, db outbox.DBTX, p lanelease.RenewLanesParams) (int64, error) {
+	return outboxdb.New(db).RenewLanes(ctx, outboxdb.RenewLanesParams(p))
+}
+
+func (storeQueries) ReleaseLanes(ctx context.Context, db outbox.DBTX, p lanelease.ReleaseLanesParams) (int64, error) {
+	return outboxdb.New(db).ReleaseLanes(ctx, outboxdb.ReleaseLanesParams(p))
+}
+
+func (storeQueries) CountLanes(ctx context.Context, db outbox.DBTX) (int64, error) {
+	return outboxdb.New(db).CountLanes(ctx)
+}
+
+func (storeQueries) AddLanes(ctx context.Context, db outbox.DBTX) error {
+	return outboxdb.New(db).AddLanes(ctx)
+}
+
+func (storeQueries) CountRelays(ctx context.Context, db outbox.DBTX) (int64, error) {
+	return outboxdb.New(db).CountRelays(ctx)
+}
+
+func (storeQueries) SelectLaneEvents(ctx context.Context, db outbox.DBTX, p lanelease.SelectLaneEventsParams) ([]lanelease.LaneEvent, error) {
+	rows, err := outboxdb.New(db).SelectLaneEvents(ctx, outboxdb.SelectLaneEventsParams(p))
+	if err != nil {
+		return nil, err
+	}
+	out := make([]lanelease.LaneEvent, len(rows))
+	for i, row := range rows {
+		out[i] = lanelease.LaneEvent(row)
+	}
+	return out, nil
+}
+
+func (storeQueries) SelectUnblockedEvents(ctx context.Context, db outbox.DBTX, p lanelease.SelectUnblockedEventsParams) ([]lanelease.LaneEvent, error) {
+	rows, err := outboxdb.New(db).SelectUnblockedEvents(ctx, outboxdb.SelectUnblockedEventsParams(p))
+	if err != nil {
+		return nil, err
+	}
+	out := make([]lanelease.LaneEvent, len(rows))
+	for i, row := range rows {
+		out[i] = lanelease.LaneEvent(row)
+	}
+	return out, nil
+}
+
+func (storeQueries) MarkPublished(ctx context.Context, db outbox.DBTX, p lanelease.MarkPublishedParams) (int64, error) {
 	return outboxdb.New(db).MarkPublished(ctx, outboxdb.MarkPublishedParams(p))
 }
 
-func (storeQueries) SelectMarked(ctx context.Context, db outbox.DBTX, p rowlease.SelectMarkedParams) ([]string, error) {
-	return outboxdb.New(db).SelectMarked(ctx, outboxdb.SelectMarkedParams(p))
+func (storeQueries) SelectUnmarked(ctx context.Context, db outbox.DBTX, p lanelease.SelectUnmarkedParams) ([]string, error) {
+	return outboxdb.New(db).SelectUnmarked(ctx, outboxdb.SelectUnmarkedParams(p))
 }
 
-func (storeQueries) ReleaseEvents(ctx context.Context, db outbox.DBTX, p rowlease.ReleaseEventsParams) (int64, error) {
-	return outboxdb.New(db).ReleaseEvents(ctx, outboxdb.ReleaseEventsParams(p))
-}
-
-func (storeQueries) RetryEvent(ctx context.Context, db outbox.DBTX, p rowlease.RetryEventParams) (int64, error) {
+func (storeQueries) RetryEvent(ctx context.Context, db outbox.DBTX, p lanelease.RetryEventParams) (int64, error) {
 	return outboxdb.New(db).RetryEvent(ctx, outboxdb.RetryEventParams(p))
 }
 
-func (storeQueries) BuryEvent(ctx context.Context, db outbox.DBTX, p rowlease.BuryEventParams) (int64, error) {
+func (storeQueries) DelayEvents(ctx context.Context, db outbox.DBTX, p lanelease.DelayEventsParams) (int64, error) {
+	return outboxdb.New(db).DelayEvents(ctx, outboxdb.DelayEventsParams(p))
+}
+
+func (storeQueries) BuryEvent(ctx context.Context, db outbox.DBTX, p lanelease.BuryEventParams) (int64, error) {
 	return outboxdb.New(db).BuryEvent(ctx, outboxdb.BuryEventParams(p))
 }
 
-func (storeQueries) RecordFailure(ctx context.Context, db outbox.DBTX, p rowlease.RecordFailureParams) error {
+func (storeQueries) RecordFailure(ctx context.Context, db outbox.DBTX, p lanelease.RecordFailureParams) error {
 	return outboxdb.New(db).RecordFailure(ctx, outboxdb.RecordFailureParams(p))
 }
 
-func (storeQueries) RenewLeases(ctx context.Context, db outbox.DBTX, p rowlease.RenewLeasesParams) (int64, error) {
-	return outboxdb.New(db).RenewLeases(ctx, outboxdb.RenewLeasesParams(p))
+func (storeQueries) DeleteFailures(ctx context.Context, db outbox.DBTX, p lanelease.DeleteFailuresParams) error {
+	return outboxdb.New(db).DeleteFailures(ctx, outboxdb.DeleteFailuresParams(p))
 }
 
-func (storeQueries) KeepRelayAlive(ctx context.Context, db outbox.DBTX, p rowlease.KeepRelayAliveParams) error {
+func (storeQueries) CountWaiting(ctx context.Context, db outbox.DBTX) (lanelease.Waiting, error) {
+	row, err := outboxdb.New(db).CountWaiting(ctx)
+	return lanelease.Waiting(row), err
+}
+
+func (storeQueries) KeepRelayAlive(ctx context.Context, db outbox.DBTX, p lanelease.KeepRelayAliveParams) error {
 	return outboxdb.New(db).KeepRelayAlive(ctx, outboxdb.KeepRelayAliveParams(p))
 }
 
-func (storeQueries) EndRelay(ctx context.Context, db outbox.DBTX, p rowlease.EndRelayParams) error {
+func (storeQueries) EndRelay(ctx context.Context, db outbox.DBTX, p lanelease.EndRelayParams) error {
 	return outboxdb.New(db).EndRelay(ctx, outboxdb.EndRelayParams(p))
 }
 
-func (storeQueries) CountWaiting(ctx context.Context, db outbox.DBTX) (rowlease.Waiting, error) {
-	row, err := outboxdb.New(db).CountWaiting(ctx)
-	return rowlease.Waiting(row), err
+func (storeQueries) RelayAliveUntil(ctx context.Context, db outbox.DBTX, p lanelease.RelayAliveUntilParams) (int64, error) {
+	return outboxdb.New(db).RelayAliveUntil(ctx, outboxdb.RelayAliveUntilParams(p))
+}
+
+func (storeQueries) LockRelay(ctx context.Context, db outbox.DBTX, p lanelease.LockRelayParams) ([]string, error) {
+	return outboxdb.New(db).LockRelay(ctx, outboxdb.LockRelayParams(p))
+}
+
+func (storeQueries) DeleteRelay(ctx context.Context, db outbox.DBTX, p lanelease.DeleteRelayParams) error {
+	return outboxdb.New(db).DeleteRelay(ctx, outboxdb.DeleteRelayParams(p))
 }

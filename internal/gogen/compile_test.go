@@ -32,7 +32,7 @@ func TestCompile(t *testing.T) {
 	}
 	add("custom", everything(customTypes(), allKinds()...))
 	add("reserved", read(t, "testdata/reserved.yaml"))
-	for _, name := range []string{"outbox", "json", "errors", "ctx", "m", "outboxdb"} {
+	for _, name := range []string{"outbox", "json", "errors", "ctx", "m", "outboxdb", "lanelease"} {
 		add("package"+name, strings.Replace(example, "package: orderevents", "package: "+name, 1))
 	}
 	add("noconsumers", example[:strings.Index(example, "consumers:")])

@@ -74,3 +74,25 @@ func TestSameInputSameBytes(t *testing.T) {
 		}
 	}
 }
+
+// TestVariants: what is committed of every variant of the outbox comes out.
+func TestVariants(t *testing.T) {
+	names, err := filepath.Glob("../variants/*/events.yaml")
+	if err != nil || len(names) == 0 {
+		t.Fatal("no variants", err)
+	}
+	for _, name := range names {
+		folder := filepath.Dir(name)
+		model := parse(t, read(t, name))
+		if project(t, model) != filepath.ToSlash(folder) {
+			t.Errorf("%s has the settings of %s", name, project(t, model))
+		}
+		in := input(t, model)
+		in.ModulePath = "github.com/outboxgen/outboxgen/internal/variants/" + filepath.Base(folder)
+		for _, f := range generate(t, in) {
+			if diff := cmp.Diff(read(t, filepath.Join(folder, filepath.FromSlash(f.Path))), string(f.Data)); diff != "" {
+				t.Errorf("%s, %s (-committed +generated):\n%s", name, f.Path, diff)
+			}
+		}
+	}
+}

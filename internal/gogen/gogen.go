@@ -1,5 +1,5 @@
 // Package gogen writes the Go code that a checked events.yaml asks for: payload
-// types, writers, consumers, the store, and the stub of each consumer.
+// types, writers, consumers, the store, the purgers, and the stub of each consumer.
 package gogen
 
 import (
@@ -39,6 +39,7 @@ func Generate(in Input) ([]fileset.File, diag.List) {
 		g.eventsFile(),
 		g.writerFile(),
 		g.storeFile(),
+		g.purgeFile(),
 		g.schemaFile(),
 		g.fixturesFile(),
 	}
@@ -57,14 +58,16 @@ func Generate(in Input) ([]fileset.File, diag.List) {
 
 // generator holds what all files are made of.
 type generator struct {
-	model    *spec.Model
-	runtime  string // import path of runtime/outbox
-	rowlease string
-	outboxdb string
-	pkg      string // import path of the generated package
-	stubs    string // folder of the stubs
-	ddl      []string
-	db       map[string][]byte
+	model     *spec.Model
+	runtime   string // import path of runtime/outbox
+	rowlease  string // of runtime/rowlease, and so on
+	lanelease string
+	purge     string
+	outboxdb  string
+	pkg       string // import path of the generated package
+	stubs     string // folder of the stubs
+	ddl       []string
+	db        map[string][]byte
 
 	named   []*spec.Named // structs and enums, the inline ones among them, in the order of their first use
 	structs []structType  // named structs and payloads
@@ -85,13 +88,15 @@ func newGenerator(in Input) *generator {
 		stubs = "consumers"
 	}
 	g := &generator{
-		model:    in.Model,
-		runtime:  module + "/runtime/outbox",
-		rowlease: module + "/runtime/rowlease",
-		pkg:      path.Join(in.ModulePath, in.Model.Go.Out.Text),
-		stubs:    stubs,
-		ddl:      in.DDL,
-		db:       in.DB,
+		model:     in.Model,
+		runtime:   module + "/runtime/outbox",
+		rowlease:  module + "/runtime/rowlease",
+		lanelease: module + "/runtime/lanelease",
+		purge:     module + "/runtime/purge",
+		pkg:       path.Join(in.ModulePath, in.Model.Go.Out.Text),
+		stubs:     stubs,
+		ddl:       in.DDL,
+		db:        in.DB,
 	}
 	g.outboxdb = g.pkg + "/internal/outboxdb"
 	g.collectTypes()

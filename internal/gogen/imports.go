@@ -15,11 +15,13 @@ const uuidPath = "github.com/google/uuid"
 // nameImports settles by which name each package is used.
 func (g *generator) nameImports() {
 	g.names = map[string]string{
-		uuidPath:   "uuid",
-		g.runtime:  "outbox",
-		g.rowlease: "rowlease",
-		g.outboxdb: "outboxdb",
-		g.pkg:      g.model.Go.Package.Text,
+		uuidPath:    "uuid",
+		g.runtime:   "outbox",
+		g.rowlease:  "rowlease",
+		g.lanelease: "lanelease",
+		g.purge:     "purge",
+		g.outboxdb:  "outboxdb",
+		g.pkg:       g.model.Go.Package.Text,
 	}
 	for _, kind := range slices.Sorted(maps.Keys(g.model.Go.Types)) {
 		t := g.model.Go.Types[kind]

@@ -1,86 +1,160 @@
 package gogen
 
 import (
+	"path"
+
 	"github.com/dave/jennifer/jen"
+
+	"github.com/outboxgen/outboxgen/internal/spec"
 )
 
-// storeQuery is a query of rowlease.Queries.
-type storeQuery struct {
-	name   string
-	result string // "count", "none", "strings", "events", "waiting"
+// query is one of sqlc's queries, as a method of an interface of the runtime.
+type query struct {
+	name     string
+	noParams bool
+	fields   []string // of the parameters, where sqlc's have fewer than the runtime's
+	result   string   // "none", "int64", "string", "strings", or the runtime's type of a row
+	many     bool     // rows
 }
 
-// storeQueries are the methods of rowlease.Queries, in its order.
-func storeQueries() []storeQuery {
-	return []storeQuery{
-		{"SelectDueEvents", "events"},
-		{"LeaseEvents", "count"},
-		{"MarkPublished", "count"},
-		{"SelectUnmarked", "strings"},
-		{"ReleaseEvents", "count"},
-		{"RetryEvent", "count"},
-		{"BuryEvent", "count"},
-		{"RecordFailure", "none"},
-		{"RenewLeases", "count"},
-		{"KeepRelayAlive", "none"},
-		{"EndRelay", "none"},
-		{"CountWaiting", "waiting"},
+// rowQueries are the methods of rowlease.Queries, in its order.
+func rowQueries() []query {
+	return append([]query{
+		{name: "SelectDueEvents", result: "DueEvent", many: true},
+		{name: "LeaseEvents", result: "int64"},
+		{name: "MarkPublished", result: "int64"},
+		{name: "SelectUnmarked", result: "strings"},
+		{name: "ReleaseEvents", result: "int64"},
+		{name: "RetryEvent", result: "int64"},
+		{name: "BuryEvent", result: "int64"},
+		{name: "RenewLeases", result: "int64"},
+	}, leaseQueries()...)
+}
+
+// laneQueries are the methods of lanelease.Queries, in its order.
+func laneQueries() []query {
+	return append([]query{
+		{name: "SelectDueLanes", result: "DueLane", many: true},
+		{name: "LockFreeLanes", result: "FreeLane", many: true},
+		{name: "LeaseLanes", result: "int64"},
+		{name: "LockLanes", result: "LockedLane", many: true},
+		{name: "RenewLanes", result: "int64"},
+		{name: "ReleaseLanes", result: "int64"},
+		{name: "CountLanes", noParams: true, result: "int64"},
+		{name: "AddLanes", noParams: true, result: "none"},
+		{name: "CountRelays", noParams: true, result: "int64"},
+		{name: "SelectLaneEvents", result: "LaneEvent", many: true},
+		{name: "SelectUnblockedEvents", result: "LaneEvent", many: true},
+		{name: "MarkPublished", result: "int64"},
+		{name: "SelectUnmarked", result: "strings"},
+		{name: "RetryEvent", result: "int64"},
+		{name: "DelayEvents", result: "int64"},
+		{name: "BuryEvent", result: "int64"},
+	}, leaseQueries()...)
+}
+
+// leaseQueries are those that both kinds of store run.
+func leaseQueries() []query {
+	return []query{
+		{name: "RecordFailure", result: "none"},
+		{name: "DeleteFailures", result: "none"},
+		{name: "CountWaiting", noParams: true, result: "Waiting"},
+		{name: "KeepRelayAlive", result: "none"},
+		{name: "EndRelay", result: "none"},
+		{name: "RelayAliveUntil", result: "int64"},
+		{name: "LockRelay", result: "strings"},
+		{name: "DeleteRelay", result: "none"},
 	}
 }
 
 // storeFile has the store of the relay, and the two look-ups of operations.
 func (g *generator) storeFile() *file {
 	f := g.newFile("store.gen.go")
-	f.add(docComment("NewStore returns the outbox of db, for a relay."), "func NewStore",
-		jen.Func().Id("NewStore").Params(jen.Id("db").Op("*").Add(f.outbox("DB"))).Op("*").Add(f.qual(g.rowlease, "Store")).Block(
-			jen.Return(f.qual(g.rowlease, "New").Call(jen.Id("db"), jen.Id("Service"), jen.Id("storeQueries").Values())),
+	store, queries, ordered := g.rowlease, rowQueries(), "Relays lease single events, and publish them in no promised order."
+	config := []jen.Code{jen.Id("Source").Op(":").Id("Service")}
+	if g.model.Outbox.Ordering == spec.OrderingAggregate {
+		store, queries, ordered = g.lanelease, laneQueries(), "An aggregate's events are published in order."
+		config = append(config, jen.Id("Lanes").Op(":").Lit(spec.LaneCount))
+	}
+	if g.model.Outbox.KeepPublished == 0 {
+		config = append(config, jen.Id("DeletePublished").Op(":").True())
+	}
+	f.add(docComment(wrap("NewStore returns the outbox of db, for a relay. "+ordered)), "func NewStore",
+		jen.Func().Id("NewStore").Params(jen.Id("db").Op("*").Add(f.outbox("DB"))).Op("*").Add(f.qual(store, "Store")).Block(
+			jen.Return(f.qual(store, "New").Call(
+				jen.Id("db"), jen.Id("storeQueries").Values(), f.qual(store, "Config").Values(config...))),
 		))
 	f.lookupEvent()
 	f.lookupConsumed()
-	f.add(docComment("storeQueries are sqlc's queries with the store's types."),
-		"type storeQueries", jen.Type().Id("storeQueries").Struct())
-	for _, q := range storeQueries() {
-		f.storeQuery(q)
-	}
+	f.adapter("storeQueries", store, queries)
 	return f
 }
 
-func (f *file) storeQuery(q storeQuery) {
+// adapter declares a type whose methods are sqlc's queries with the types of a
+// package of the runtime.
+func (f *file) adapter(name, importPath string, queries []query) {
+	f.add(docComment(name+" are sqlc's queries with the types of package "+path.Base(importPath)+"."),
+		"type "+name, jen.Type().Id(name).Struct())
+	for _, q := range queries {
+		f.adapt(name, importPath, q)
+	}
+}
+
+func (f *file) adapt(receiver, importPath string, q query) {
 	params := []jen.Code{jen.Id("ctx").Add(f.qual("context", "Context")), jen.Id("db").Add(f.outbox("DBTX"))}
 	args := []jen.Code{jen.Id("ctx")}
-	if q.result != "waiting" {
-		params = append(params, jen.Id("p").Add(f.qual(f.g.rowlease, q.name+"Params")))
-		args = append(args, f.qual(f.g.outboxdb, q.name+"Params").Call(jen.Id("p")))
+	if !q.noParams {
+		params = append(params, jen.Id("p").Add(f.qual(importPath, q.name+"Params")))
+		args = append(args, f.params(q))
 	}
 	call := f.queries("db").Dot(q.name).Call(args...)
-	results := jen.Error()
+	var result *jen.Statement
 	body := []jen.Code{jen.Return(call)}
-	switch q.result {
-	case "count":
-		results = jen.Params(jen.Int64(), jen.Error())
-	case "strings":
-		results = jen.Params(jen.Index().String(), jen.Error())
-	case "waiting":
-		waiting := f.qual(f.g.rowlease, "Waiting")
-		results = jen.Params(waiting, jen.Error())
-		body = []jen.Code{
-			jen.List(jen.Id("row"), jen.Err()).Op(":=").Add(call),
-			jen.Return(waiting.Clone().Call(jen.Id("row")), jen.Err()),
-		}
-	case "events":
-		event := f.qual(f.g.rowlease, "DueEvent")
-		results = jen.Params(jen.Index().Add(event), jen.Error())
+	switch {
+	case q.result == "none":
+	case q.result == "int64":
+		result = jen.Int64()
+	case q.result == "string":
+		result = jen.String()
+	case q.result == "strings":
+		result = jen.Index().String()
+	case q.many:
+		row := f.qual(importPath, q.result)
+		result = jen.Index().Add(row)
 		body = []jen.Code{
 			jen.List(jen.Id("rows"), jen.Err()).Op(":=").Add(call),
 			ifErr(jen.Nil(), jen.Err()),
-			jen.Id("events").Op(":=").Make(jen.Index().Add(event.Clone()), jen.Len(jen.Id("rows"))),
+			jen.Id("out").Op(":=").Make(jen.Index().Add(row.Clone()), jen.Len(jen.Id("rows"))),
 			jen.For(jen.List(jen.Id("i"), jen.Id("row")).Op(":=").Range().Id("rows")).Block(
-				jen.Id("events").Index(jen.Id("i")).Op("=").Add(event.Clone()).Call(jen.Id("row"))),
-			jen.Return(jen.Id("events"), jen.Nil()),
+				jen.Id("out").Index(jen.Id("i")).Op("=").Add(row.Clone()).Call(jen.Id("row"))),
+			jen.Return(jen.Id("out"), jen.Nil()),
+		}
+	default:
+		result = f.qual(importPath, q.result)
+		body = []jen.Code{
+			jen.List(jen.Id("row"), jen.Err()).Op(":=").Add(call),
+			jen.Return(result.Clone().Call(jen.Id("row")), jen.Err()),
 		}
 	}
-	f.add(nil, "func (storeQueries) "+q.name,
-		jen.Func().Params(jen.Id("storeQueries")).Id(q.name).Params(params...).Add(results).Block(body...))
+	results := jen.Error()
+	if result != nil {
+		results = jen.Params(result, jen.Error())
+	}
+	f.add(nil, "func ("+receiver+") "+q.name,
+		jen.Func().Params(jen.Id(receiver)).Id(q.name).Params(params...).Add(results).Block(body...))
+}
+
+// params makes sqlc's parameters of the runtime's, p.
+func (f *file) params(q query) *jen.Statement {
+	params := f.qual(f.g.outboxdb, q.name+"Params")
+	if q.fields == nil {
+		return params.Call(jen.Id("p"))
+	}
+	values := make([]jen.Code, len(q.fields))
+	for i, name := range q.fields {
+		values[i] = keyed(name, jen.Id("p").Dot(name))
+	}
+	return params.Add(lines("{", "}", values...))
 }
 
 func (f *file) lookupEvent() {

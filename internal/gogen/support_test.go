@@ -12,6 +12,7 @@ import (
 
 	"github.com/outboxgen/outboxgen/internal/fileset"
 	"github.com/outboxgen/outboxgen/internal/spec"
+	"github.com/outboxgen/outboxgen/internal/sqlgen"
 )
 
 var update = flag.Bool("update", false, "rewrite the golden files")
@@ -37,12 +38,26 @@ func parse(t *testing.T, yaml string) *spec.Model {
 	return model
 }
 
-// sqlcFiles is what sqlc makes of our queries and the example's source.
-func sqlcFiles(t *testing.T) map[string][]byte {
+// project is the folder of a project whose outbox has the settings of a model:
+// the example, or a variant of it.
+func project(t *testing.T, model *spec.Model) string {
 	t.Helper()
-	paths, err := filepath.Glob("../../gen/orderevents/internal/outboxdb/*.go")
+	folder := map[spec.Ordering]string{spec.OrderingAggregate: "lanes", spec.OrderingNone: "rows"}[model.Outbox.Ordering]
+	if model.Outbox.KeepPublished == 0 {
+		folder += "delete"
+	}
+	if folder == "lanes" {
+		return "../.."
+	}
+	return "../variants/" + folder
+}
+
+// sqlcFiles is what sqlc makes of our queries and the example's source.
+func sqlcFiles(t *testing.T, project string) map[string][]byte {
+	t.Helper()
+	paths, err := filepath.Glob(project + "/gen/orderevents/internal/outboxdb/*.go")
 	if err != nil || len(paths) == 0 {
-		t.Fatal("no sqlc output of the example", err)
+		t.Fatal("no sqlc output in", project, err)
 	}
 	files := map[string][]byte{}
 	for _, p := range paths {
@@ -54,11 +69,15 @@ func sqlcFiles(t *testing.T) map[string][]byte {
 // input is what the example's code is made of, with another model.
 func input(t *testing.T, model *spec.Model) Input {
 	t.Helper()
+	sql, problems := sqlgen.Generate(model)
+	if len(problems) > 0 {
+		t.Fatal(problems)
+	}
 	return Input{
 		Model:      model,
 		ModulePath: testModule,
-		DB:         sqlcFiles(t),
-		DDL:        strings.SplitAfter(strings.TrimSpace(read(t, "../../queries/schema.sql")), ";\n\n"),
+		DB:         sqlcFiles(t, project(t, model)),
+		DDL:        sql.DDL,
 	}
 }
 

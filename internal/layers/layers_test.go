@@ -24,9 +24,24 @@ var mayDepend = []struct {
 		modules: []string{"github.com/google/uuid"},
 	},
 	{
-		pkgs:    module + "/runtime/rowlease",
+		pkgs:    module + "/runtime/internal/leasing",
 		modules: []string{"github.com/google/uuid"},
 		ours:    []string{module + "/runtime/outbox"},
+	},
+	{
+		pkgs:    module + "/runtime/rowlease",
+		modules: []string{"github.com/google/uuid"},
+		ours:    []string{module + "/runtime/outbox", module + "/runtime/internal/leasing"},
+	},
+	{
+		pkgs:    module + "/runtime/lanelease",
+		modules: []string{"github.com/google/uuid"},
+		ours:    []string{module + "/runtime/outbox", module + "/runtime/internal/leasing"},
+	},
+	{
+		pkgs:    module + "/runtime/purge",
+		modules: []string{"github.com/google/uuid"},
+		ours:    []string{module + "/runtime/outbox", module + "/runtime/internal/leasing"},
 	},
 	{
 		pkgs:    module + "/runtime/mysqlerr",
@@ -52,7 +67,18 @@ var mayDepend = []struct {
 			"github.com/google/uuid",
 			"github.com/shopspring/decimal", // by go.types in events.yaml
 		},
-		ours: []string{module + "/runtime/outbox", module + "/runtime/rowlease", module + "/gen/orderevents/"},
+		ours: []string{
+			module + "/runtime/outbox", module + "/runtime/lanelease", module + "/runtime/purge", module + "/runtime/internal/leasing",
+			module + "/gen/orderevents/",
+		},
+	},
+	{
+		pkgs:    module + "/internal/variants/rows/gen/orderevents",
+		modules: []string{"github.com/google/uuid", "github.com/shopspring/decimal"},
+		ours: []string{
+			module + "/runtime/outbox", module + "/runtime/rowlease", module + "/runtime/purge", module + "/runtime/internal/leasing",
+			module + "/internal/variants/rows/gen/orderevents/",
+		},
 	},
 	{
 		pkgs: module + "/internal/cli",

@@ -3,9 +3,13 @@ package spec
 import (
 	"fmt"
 	"strings"
+	"time"
 
 	"github.com/outboxgen/outboxgen/internal/diag"
 )
+
+// defaultRetain is longer than most brokers keep a message.
+const defaultRetain = 30 * 24 * time.Hour
 
 func (c *checker) readConsumers(top object) {
 	n := c.optional(top, "consumers")
@@ -14,7 +18,7 @@ func (c *checker) readConsumers(top object) {
 	}
 	byPackage := map[string]*Consumer{}
 	for _, e := range n.entries {
-		con := &Consumer{Name: Name{e.key.text, e.key.pos}}
+		con := &Consumer{Name: Name{e.key.text, e.key.pos}, Retain: defaultRetain}
 		c.model.Consumers = append(c.model.Consumers, con)
 		c.readConsumer(e, con)
 		c.checkConsumerPackage(e.key, con, byPackage)
@@ -37,7 +41,7 @@ func (c *checker) readConsumer(e entry, con *Consumer) {
 			"New"+con.GoName, con.GoName+"Handler", "ConsumerName"+con.GoName)
 	}
 	if n := c.optional(o, "retain"); n != nil {
-		con.Retain = c.duration(n, "retain", "leave it out for the default")
+		con.Retain = c.duration(n, "retain", "leave it out for 720h, the default")
 	}
 	if n := c.required(o, "handles"); n != nil {
 		con.Handles = c.handles(n, what)

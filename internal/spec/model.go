@@ -55,6 +55,11 @@ const (
 	OrderingAggregate Ordering = "aggregate" // relays lease lanes of aggregates
 )
 
+// LaneCount is how many lanes there are with OrderingAggregate. It bounds how many
+// relays share the work. The lanes of written events are stored, so that it can't
+// change while any wait.
+const LaneCount = 64
+
 // OutboxConfig is the outbox table's behaviour.
 type OutboxConfig struct {
 	Ordering      Ordering
@@ -180,5 +185,5 @@ type Consumer struct {
 	Package string // Go package of its stub: "notificationplanner"
 	Doc     string
 	Handles []*Event
-	Retain  time.Duration // 0 when not given
+	Retain  time.Duration // how long its dedup rows are kept. Default 720h
 }

@@ -1,6 +1,7 @@
 package spec
 
 import (
+	"cmp"
 	"fmt"
 	"regexp"
 	"strconv"
@@ -77,18 +78,29 @@ func (c *checker) keepPublished(n *node) time.Duration {
 	case n.kind == kindScalar && n.plain && isYAML11Bool(n.text), n.kind == kindNull:
 		c.problem(n, "bad-duration", "keep_published must be a duration, found "+n.describe(), hint)
 		return 0
+	case n.kind == kindScalar:
+		if near := c.didYouMean(n.text, []string{"none"}); near != "" {
+			c.problem(n, "bad-duration", fmt.Sprintf("keep_published %s is not a duration", quote(n.text)), near)
+			return 0
+		}
 	}
 	return c.duration(n, "keep_published", hint)
 }
 
 func (c *checker) ordering(n *node) {
+	const hint = `use "aggregate" or "none"`
+	if n.kind == kindScalar && n.plain && isYAML11Bool(n.text) { // quotes would not make it better
+		c.problem(n, "unknown-value", "unknown ordering "+quote(n.text), hint)
+		return
+	}
 	text, ok := c.scalar(n, "ordering")
 	switch {
 	case !ok:
 	case Ordering(text) == OrderingNone, Ordering(text) == OrderingAggregate:
 		c.model.Outbox.Ordering = Ordering(text)
 	default:
-		c.problem(n, "unknown-value", fmt.Sprintf("unknown ordering %s", quote(text)), `use "aggregate" or "none"`)
+		near := c.didYouMean(text, []string{string(OrderingAggregate), string(OrderingNone)})
+		c.problem(n, "unknown-value", "unknown ordering "+quote(text), cmp.Or(near, hint))
 	}
 }
 

@@ -44,7 +44,7 @@ func checkPaths(m *spec.Model) diag.List {
 
 func isOurs(name string) bool {
 	switch name {
-	case schemaFile, outboxFile, consumedFile, reconcileFile:
+	case schemaFile, outboxFile, claimFile, consumedFile, purgeFile, reconcileFile:
 		return true
 	}
 	return false

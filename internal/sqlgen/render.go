@@ -10,6 +10,7 @@ import (
 	"text/template"
 
 	"github.com/outboxgen/outboxgen/internal/diag"
+	"github.com/outboxgen/outboxgen/internal/spec"
 	"github.com/outboxgen/outboxgen/templates"
 )
 
@@ -24,10 +25,6 @@ type templateData struct {
 	Schema, Queries []string
 	Out             string
 }
-
-// laneCount is how many lanes there are. A service with waiting events can't
-// change it: their lanes are stored. It bounds the relays that can share the work.
-const laneCount = 64
 
 // renderer renders the templates of a dialect.
 type renderer struct {
@@ -64,9 +61,9 @@ func (r *renderer) funcs() template.FuncMap {
 		"at": func(arg string) string {
 			return fmt.Sprintf("'1970-01-01 00:00:00' + INTERVAL CAST(sqlc.arg(%s) AS SIGNED) MICROSECOND", arg)
 		},
-		"laneCount": func() int { return laneCount },
+		"laneCount": func() int { return spec.LaneCount },
 		"lanes": func() string { // as rows of VALUES
-			rows := make([]string, laneCount)
+			rows := make([]string, spec.LaneCount)
 			for i := range rows {
 				rows[i] = fmt.Sprintf("(%d)", i)
 			}

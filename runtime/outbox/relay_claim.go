@@ -96,6 +96,7 @@ func (r *relayRun) claim(ctx context.Context, probe bool) (*leasedBatch, error) 
 		Limit:    limit,
 		MaxBytes: r.cfg.BatchBytes,
 		Lease:    r.cfg.Lease,
+		Probe:    probe,
 	})
 	if err != nil || batch == nil || len(batch.Events) == 0 {
 		return nil, err

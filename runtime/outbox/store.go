@@ -52,6 +52,10 @@ type ClaimRequest struct {
 	Limit    int           // at most so many events
 	MaxBytes int           // about so many bytes of payload; one event is always allowed
 	Lease    time.Duration // from the database's now
+
+	// Probe says that the broker didn't answer last time, and that this batch is to
+	// find out whether it does: no more than it needs should be held back from others.
+	Probe bool
 }
 
 // Batch is a set of events under one lease.

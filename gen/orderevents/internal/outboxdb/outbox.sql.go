@@ -10,30 +10,6 @@ import (
 	"strings"
 )
 
-const buryEvent = `-- name: BuryEvent :execrows
-UPDATE outbox_event
-SET status = 3,
-    attempts = attempts + 1,
-    lease_until = '1970-01-01 00:00:00'
-WHERE event_id = ?
-  AND status = 0 AND lease_owner = ? AND lease_token = ?
-`
-
-type BuryEventParams struct {
-	EventID string
-	Owner   string
-	Token   int64
-}
-
-// BuryEvent makes an event dead (status 3): no relay claims it again.
-func (q *Queries) BuryEvent(ctx context.Context, arg BuryEventParams) (int64, error) {
-	result, err := q.db.ExecContext(ctx, buryEvent, arg.EventID, arg.Owner, arg.Token)
-	if err != nil {
-		return 0, err
-	}
-	return result.RowsAffected()
-}
-
 const countWaiting = `-- name: CountWaiting :one
 SELECT
   COUNT(*) AS waiting,
@@ -54,6 +30,44 @@ func (q *Queries) CountWaiting(ctx context.Context) (CountWaitingRow, error) {
 	var i CountWaitingRow
 	err := row.Scan(&i.Waiting, &i.OldestUs)
 	return i, err
+}
+
+const deleteFailures = `-- name: DeleteFailures :exec
+DELETE FROM outbox_failure WHERE event_id IN (/*SLICE:event_ids*/?)
+`
+
+type DeleteFailuresParams struct {
+	EventIds []string
+}
+
+// DeleteFailures forgets the errors of events that are deleted.
+func (q *Queries) DeleteFailures(ctx context.Context, arg DeleteFailuresParams) error {
+	query := deleteFailures
+	var queryParams []interface{}
+	if len(arg.EventIds) > 0 {
+		for _, v := range arg.EventIds {
+			queryParams = append(queryParams, v)
+		}
+		query = strings.Replace(query, "/*SLICE:event_ids*/?", strings.Repeat(",?", len(arg.EventIds))[1:], 1)
+	} else {
+		query = strings.Replace(query, "/*SLICE:event_ids*/?", "NULL", 1)
+	}
+	_, err := q.db.ExecContext(ctx, query, queryParams...)
+	return err
+}
+
+const deleteRelay = `-- name: DeleteRelay :exec
+DELETE FROM outbox_relay WHERE owner = ?
+`
+
+type DeleteRelayParams struct {
+	Owner string
+}
+
+// DeleteRelay forgets a run.
+func (q *Queries) DeleteRelay(ctx context.Context, arg DeleteRelayParams) error {
+	_, err := q.db.ExecContext(ctx, deleteRelay, arg.Owner)
+	return err
 }
 
 const endRelay = `-- name: EndRelay :exec
@@ -141,7 +155,7 @@ INSERT INTO outbox_event (
 ) VALUES (
   ?, ?, ?, ?, ?, ?, ?, ?,
   UTC_TIMESTAMP() + INTERVAL MICROSECOND(CURRENT_TIMESTAMP(6)) MICROSECOND,
-  UTC_TIMESTAMP() + INTERVAL MICROSECOND(CURRENT_TIMESTAMP(6)) MICROSECOND
+  GREATEST(UTC_TIMESTAMP() + INTERVAL MICROSECOND(CURRENT_TIMESTAMP(6)) MICROSECOND, '1970-01-01 00:00:00' + INTERVAL CAST(? AS SIGNED) MICROSECOND)
 )
 `
 
@@ -154,10 +168,11 @@ type InsertEventParams struct {
 	SchemaVersion int32
 	Payload       json.RawMessage
 	Headers       json.RawMessage
+	NotBeforeUs   int64
 }
 
-// InsertEvent stores an event in the transaction of the business change; it is
-// due at once.
+// InsertEvent stores an event in the transaction of the business change. It is
+// due at once, or from not_before_us on, in microseconds since 1970.
 func (q *Queries) InsertEvent(ctx context.Context, arg InsertEventParams) error {
 	_, err := q.db.ExecContext(ctx, insertEvent,
 		arg.EventID,
@@ -168,6 +183,7 @@ func (q *Queries) InsertEvent(ctx context.Context, arg InsertEventParams) error 
 		arg.SchemaVersion,
 		arg.Payload,
 		arg.Headers,
+		arg.NotBeforeUs,
 	)
 	return err
 }
@@ -200,80 +216,39 @@ func (q *Queries) KeepRelayAlive(ctx context.Context, arg KeepRelayAliveParams) 
 	return err
 }
 
-const leaseEvents = `-- name: LeaseEvents :execrows
-UPDATE outbox_event FORCE INDEX (PRIMARY)
-SET lease_owner = ?,
-    lease_token = ?,
-    lease_until = UTC_TIMESTAMP() + INTERVAL MICROSECOND(CURRENT_TIMESTAMP(6)) MICROSECOND + INTERVAL CAST(? AS SIGNED) MICROSECOND,
-    available_at = UTC_TIMESTAMP() + INTERVAL MICROSECOND(CURRENT_TIMESTAMP(6)) MICROSECOND + INTERVAL CAST(? AS SIGNED) MICROSECOND
-WHERE event_id IN (/*SLICE:event_ids*/?) AND status = 0
+const lockRelay = `-- name: LockRelay :many
+SELECT owner FROM outbox_relay
+WHERE owner = ?
+FOR UPDATE SKIP LOCKED
 `
 
-type LeaseEventsParams struct {
-	Owner    string
-	Token    int64
-	LeaseUs  int64
-	EventIds []string
+type LockRelayParams struct {
+	Owner string
 }
 
-// LeaseEvents leases events that SelectDueEvents has locked. available_at moves
-// with the lease, so that an event whose lease ran out is simply due again.
-func (q *Queries) LeaseEvents(ctx context.Context, arg LeaseEventsParams) (int64, error) {
-	query := leaseEvents
-	var queryParams []interface{}
-	queryParams = append(queryParams, arg.Owner)
-	queryParams = append(queryParams, arg.Token)
-	queryParams = append(queryParams, arg.LeaseUs)
-	queryParams = append(queryParams, arg.LeaseUs)
-	if len(arg.EventIds) > 0 {
-		for _, v := range arg.EventIds {
-			queryParams = append(queryParams, v)
-		}
-		query = strings.Replace(query, "/*SLICE:event_ids*/?", strings.Repeat(",?", len(arg.EventIds))[1:], 1)
-	} else {
-		query = strings.Replace(query, "/*SLICE:event_ids*/?", "NULL", 1)
-	}
-	result, err := q.db.ExecContext(ctx, query, queryParams...)
+// LockRelay locks a run's row, unless another transaction has: what it returns
+// then shows whether the server honours SKIP LOCKED.
+func (q *Queries) LockRelay(ctx context.Context, arg LockRelayParams) ([]string, error) {
+	rows, err := q.db.QueryContext(ctx, lockRelay, arg.Owner)
 	if err != nil {
-		return 0, err
+		return nil, err
 	}
-	return result.RowsAffected()
-}
-
-const markPublished = `-- name: MarkPublished :execrows
-UPDATE outbox_event FORCE INDEX (PRIMARY)
-SET status = 2,
-    published_at = UTC_TIMESTAMP() + INTERVAL MICROSECOND(CURRENT_TIMESTAMP(6)) MICROSECOND
-WHERE event_id IN (/*SLICE:event_ids*/?)
-  AND status = 0 AND lease_owner = ? AND lease_token = ?
-`
-
-type MarkPublishedParams struct {
-	EventIds []string
-	Owner    string
-	Token    int64
-}
-
-// MarkPublished records published events (status 2), only under the lease that
-// they were published under. By primary key: a range would mark unread events.
-func (q *Queries) MarkPublished(ctx context.Context, arg MarkPublishedParams) (int64, error) {
-	query := markPublished
-	var queryParams []interface{}
-	if len(arg.EventIds) > 0 {
-		for _, v := range arg.EventIds {
-			queryParams = append(queryParams, v)
+	defer rows.Close()
+	var items []string
+	for rows.Next() {
+		var owner string
+		if err := rows.Scan(&owner); err != nil {
+			return nil, err
 		}
-		query = strings.Replace(query, "/*SLICE:event_ids*/?", strings.Repeat(",?", len(arg.EventIds))[1:], 1)
-	} else {
-		query = strings.Replace(query, "/*SLICE:event_ids*/?", "NULL", 1)
+		items = append(items, owner)
 	}
-	queryParams = append(queryParams, arg.Owner)
-	queryParams = append(queryParams, arg.Token)
-	result, err := q.db.ExecContext(ctx, query, queryParams...)
-	if err != nil {
-		return 0, err
+	if err := rows.Close(); err != nil {
+		return nil, err
 	}
-	return result.RowsAffected()
+	if err := rows.Err(); err != nil {
+		return nil, err
+	}
+	return items, nil
 }
 
 const recordFailure = `-- name: RecordFailure :exec
@@ -294,224 +269,21 @@ func (q *Queries) RecordFailure(ctx context.Context, arg RecordFailureParams) er
 	return err
 }
 
-const releaseEvents = `-- name: ReleaseEvents :execrows
-UPDATE outbox_event FORCE INDEX (PRIMARY)
-SET lease_owner = '',
-    lease_until = '1970-01-01 00:00:00',
-    available_at = UTC_TIMESTAMP() + INTERVAL MICROSECOND(CURRENT_TIMESTAMP(6)) MICROSECOND + INTERVAL CAST(? AS SIGNED) MICROSECOND
-WHERE event_id IN (/*SLICE:event_ids*/?)
-  AND status = 0 AND lease_owner = ? AND lease_token = ?
+const relayAliveUntil = `-- name: RelayAliveUntil :one
+SELECT CAST(COALESCE(TIMESTAMPDIFF(MICROSECOND, '1970-01-01', alive_until), 0) AS SIGNED) AS alive_us
+FROM outbox_relay
+WHERE owner = ?
 `
 
-type ReleaseEventsParams struct {
-	DelayUs  int64
-	EventIds []string
-	Owner    string
-	Token    int64
+type RelayAliveUntilParams struct {
+	Owner string
 }
 
-// ReleaseEvents gives leased events back, due after a delay that may be 0.
-func (q *Queries) ReleaseEvents(ctx context.Context, arg ReleaseEventsParams) (int64, error) {
-	query := releaseEvents
-	var queryParams []interface{}
-	queryParams = append(queryParams, arg.DelayUs)
-	if len(arg.EventIds) > 0 {
-		for _, v := range arg.EventIds {
-			queryParams = append(queryParams, v)
-		}
-		query = strings.Replace(query, "/*SLICE:event_ids*/?", strings.Repeat(",?", len(arg.EventIds))[1:], 1)
-	} else {
-		query = strings.Replace(query, "/*SLICE:event_ids*/?", "NULL", 1)
-	}
-	queryParams = append(queryParams, arg.Owner)
-	queryParams = append(queryParams, arg.Token)
-	result, err := q.db.ExecContext(ctx, query, queryParams...)
-	if err != nil {
-		return 0, err
-	}
-	return result.RowsAffected()
-}
-
-const renewLeases = `-- name: RenewLeases :execrows
-UPDATE outbox_event FORCE INDEX (PRIMARY)
-SET lease_until = UTC_TIMESTAMP() + INTERVAL MICROSECOND(CURRENT_TIMESTAMP(6)) MICROSECOND + INTERVAL CAST(? AS SIGNED) MICROSECOND,
-    available_at = UTC_TIMESTAMP() + INTERVAL MICROSECOND(CURRENT_TIMESTAMP(6)) MICROSECOND + INTERVAL CAST(? AS SIGNED) MICROSECOND
-WHERE event_id IN (/*SLICE:event_ids*/?)
-  AND status = 0 AND lease_owner = ? AND lease_token = ?
-`
-
-type RenewLeasesParams struct {
-	LeaseUs  int64
-	EventIds []string
-	Owner    string
-	Token    int64
-}
-
-// RenewLeases extends the leases of events that are still being published.
-func (q *Queries) RenewLeases(ctx context.Context, arg RenewLeasesParams) (int64, error) {
-	query := renewLeases
-	var queryParams []interface{}
-	queryParams = append(queryParams, arg.LeaseUs)
-	queryParams = append(queryParams, arg.LeaseUs)
-	if len(arg.EventIds) > 0 {
-		for _, v := range arg.EventIds {
-			queryParams = append(queryParams, v)
-		}
-		query = strings.Replace(query, "/*SLICE:event_ids*/?", strings.Repeat(",?", len(arg.EventIds))[1:], 1)
-	} else {
-		query = strings.Replace(query, "/*SLICE:event_ids*/?", "NULL", 1)
-	}
-	queryParams = append(queryParams, arg.Owner)
-	queryParams = append(queryParams, arg.Token)
-	result, err := q.db.ExecContext(ctx, query, queryParams...)
-	if err != nil {
-		return 0, err
-	}
-	return result.RowsAffected()
-}
-
-const retryEvent = `-- name: RetryEvent :execrows
-UPDATE outbox_event
-SET attempts = attempts + 1,
-    lease_owner = '',
-    lease_until = '1970-01-01 00:00:00',
-    available_at = UTC_TIMESTAMP() + INTERVAL MICROSECOND(CURRENT_TIMESTAMP(6)) MICROSECOND + INTERVAL CAST(? AS SIGNED) MICROSECOND
-WHERE event_id = ?
-  AND status = 0 AND lease_owner = ? AND lease_token = ?
-`
-
-type RetryEventParams struct {
-	BackoffUs int64
-	EventID   string
-	Owner     string
-	Token     int64
-}
-
-// RetryEvent counts a failed attempt and lets the event wait.
-func (q *Queries) RetryEvent(ctx context.Context, arg RetryEventParams) (int64, error) {
-	result, err := q.db.ExecContext(ctx, retryEvent,
-		arg.BackoffUs,
-		arg.EventID,
-		arg.Owner,
-		arg.Token,
-	)
-	if err != nil {
-		return 0, err
-	}
-	return result.RowsAffected()
-}
-
-const selectDueEvents = `-- name: SelectDueEvents :many
-SELECT
-  event_id, aggregate_type, aggregate_id, event_type, event_version, schema_version,
-  payload, headers, attempts,
-  CAST(COALESCE(TIMESTAMPDIFF(MICROSECOND, '1970-01-01', created_at), 0) AS SIGNED) AS created_us
-FROM outbox_event FORCE INDEX (ix_outbox_event_claim)
-WHERE status = 0
-  AND available_at <= UTC_TIMESTAMP() + INTERVAL MICROSECOND(CURRENT_TIMESTAMP(6)) MICROSECOND
-ORDER BY available_at, event_id
-LIMIT ?
-FOR UPDATE SKIP LOCKED
-`
-
-type SelectDueEventsParams struct {
-	Limit int32
-}
-
-type SelectDueEventsRow struct {
-	EventID       string
-	AggregateType string
-	AggregateID   string
-	EventType     string
-	EventVersion  int64
-	SchemaVersion int32
-	Payload       json.RawMessage
-	Headers       json.RawMessage
-	Attempts      uint32
-	CreatedUs     int64
-}
-
-// SelectDueEvents locks the pending events (status 0) that are due, in the order
-// of the index; what another relay has locked is passed over. Run it at READ
-// COMMITTED: an idle poll at REPEATABLE READ locks a gap, and writers wait.
-func (q *Queries) SelectDueEvents(ctx context.Context, arg SelectDueEventsParams) ([]SelectDueEventsRow, error) {
-	rows, err := q.db.QueryContext(ctx, selectDueEvents, arg.Limit)
-	if err != nil {
-		return nil, err
-	}
-	defer rows.Close()
-	var items []SelectDueEventsRow
-	for rows.Next() {
-		var i SelectDueEventsRow
-		if err := rows.Scan(
-			&i.EventID,
-			&i.AggregateType,
-			&i.AggregateID,
-			&i.EventType,
-			&i.EventVersion,
-			&i.SchemaVersion,
-			&i.Payload,
-			&i.Headers,
-			&i.Attempts,
-			&i.CreatedUs,
-		); err != nil {
-			return nil, err
-		}
-		items = append(items, i)
-	}
-	if err := rows.Close(); err != nil {
-		return nil, err
-	}
-	if err := rows.Err(); err != nil {
-		return nil, err
-	}
-	return items, nil
-}
-
-const selectMarked = `-- name: SelectMarked :many
-SELECT event_id FROM outbox_event FORCE INDEX (PRIMARY)
-WHERE event_id IN (/*SLICE:event_ids*/?)
-  AND status = 2 AND lease_owner = ? AND lease_token = ?
-`
-
-type SelectMarkedParams struct {
-	EventIds []string
-	Owner    string
-	Token    int64
-}
-
-// SelectMarked tells which events a MarkPublished has marked.
-func (q *Queries) SelectMarked(ctx context.Context, arg SelectMarkedParams) ([]string, error) {
-	query := selectMarked
-	var queryParams []interface{}
-	if len(arg.EventIds) > 0 {
-		for _, v := range arg.EventIds {
-			queryParams = append(queryParams, v)
-		}
-		query = strings.Replace(query, "/*SLICE:event_ids*/?", strings.Repeat(",?", len(arg.EventIds))[1:], 1)
-	} else {
-		query = strings.Replace(query, "/*SLICE:event_ids*/?", "NULL", 1)
-	}
-	queryParams = append(queryParams, arg.Owner)
-	queryParams = append(queryParams, arg.Token)
-	rows, err := q.db.QueryContext(ctx, query, queryParams...)
-	if err != nil {
-		return nil, err
-	}
-	defer rows.Close()
-	var items []string
-	for rows.Next() {
-		var event_id string
-		if err := rows.Scan(&event_id); err != nil {
-			return nil, err
-		}
-		items = append(items, event_id)
-	}
-	if err := rows.Close(); err != nil {
-		return nil, err
-	}
-	if err := rows.Err(); err != nil {
-		return nil, err
-	}
-	return items, nil
+// RelayAliveUntil reads a run's row: what it says at a second look in a
+// transaction shows the transaction's isolation level.
+func (q *Queries) RelayAliveUntil(ctx context.Context, arg RelayAliveUntilParams) (int64, error) {
+	row := q.db.QueryRowContext(ctx, relayAliveUntil, arg.Owner)
+	var alive_us int64
+	err := row.Scan(&alive_us)
+	return alive_us, err
 }
