@@ -230,14 +230,8 @@ func TestEndOfAnOutageIsFollowedAtOnce(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		store := newMemStore(30)
 		goOn := make(chan struct{})
-		store.settleErr = func(n int) error {
-			if n == 2 { // the probe's
-				<-goOn
-			}
-			return nil
-		}
 		var calls atomic.Int64
-		_, stop := startRelay(t, store, publisherBatch(func(m []outbox.Envelope) []error {
+		_, stop := startRelay(t, slowProbe{store, goOn}, publisherBatch(func(m []outbox.Envelope) []error {
 			if calls.Add(1) == 1 {
 				return answerAll(m, outbox.PublishUnavailable(errors.New("connection refused")))
 			}
@@ -250,4 +244,17 @@ func TestEndOfAnOutageIsFollowedAtOnce(t *testing.T) {
 		close(goOn)
 		stop()
 	})
+}
+
+// slowProbe settles a batch of one event late.
+type slowProbe struct {
+	*memStore
+	goOn chan struct{}
+}
+
+func (s slowProbe) Settle(ctx context.Context, b *outbox.Batch, o []outbox.EventOutcome) (outbox.Settlement, error) {
+	if len(b.Events) == 1 {
+		<-s.goOn
+	}
+	return s.memStore.Settle(ctx, b, o)
 }
