@@ -285,13 +285,17 @@ func TestPanickingPublisher(t *testing.T) {
 
 func TestErrorThatPanicsWhenAsked(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		store := newMemStore(2)
+		store := newMemStore(3)
 		r, stop := startRelay(t, store, publisherBatch(func([]outbox.Envelope) []error {
-			return []error{outbox.PublishRejected((*brokenError)(nil)), (*brokenError)(nil)}
+			return []error{
+				outbox.PublishRejected((*brokenError)(nil)),
+				brokenWrapper{outbox.PublishRejected(errors.New("no"))},
+				(*brokenError)(nil),
+			}
 		}), outbox.RelayConfig{})
 		time.Sleep(10 * time.Millisecond)
 		stop()
-		if s := r.Stats(); s.Dead != 1 || s.Unknown != 1 {
+		if s := r.Stats(); s.Dead != 2 || s.Unknown != 1 {
 			t.Errorf("stats %+v", s)
 		}
 	})
@@ -300,3 +304,8 @@ func TestErrorThatPanicsWhenAsked(t *testing.T) {
 type brokenError struct{ text string }
 
 func (e *brokenError) Error() string { return e.text }
+
+type brokenWrapper struct{ err error }
+
+func (e brokenWrapper) Error() string { panic("no text") }
+func (e brokenWrapper) Unwrap() error { return e.err }

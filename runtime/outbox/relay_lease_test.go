@@ -378,3 +378,45 @@ func TestSinglesGoOnUnderARenewedLease(t *testing.T) {
 		})
 	}
 }
+
+// A call that hangs is cut, so that the lease has time for another.
+func TestSettleThatHangsIsTriedAgain(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		store := newMemStore(10)
+		r, stop := startRelay(t, &hangsOnce{memStore: store}, confirmAll, leaseConfig)
+		time.Sleep(7 * time.Second) // a quarter of the lease, and a backoff
+		if s := r.Stats(); s.Published != 10 {
+			t.Errorf("stats %+v", s)
+		}
+		stop()
+	})
+}
+
+type hangsOnce struct {
+	*memStore
+	hung atomic.Bool
+}
+
+func (s *hangsOnce) Settle(ctx context.Context, b *outbox.Batch, o []outbox.EventOutcome) (outbox.Settlement, error) {
+	if s.hung.CompareAndSwap(false, true) {
+		<-ctx.Done()
+		return outbox.Settlement{}, ctx.Err()
+	}
+	return s.memStore.Settle(ctx, b, o)
+}
+
+// Once a lease was long enough again, claims follow each other as always.
+func TestPaceOfShortLeasesEnds(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		store := granting(100, time.Second)
+		store.renewErr = func() error { return errors.New("away") }
+		cfg := leaseConfig
+		cfg.BatchSize, cfg.MaxBatches = 1, 1
+		_, stop := startRelay(t, store, confirmAll, cfg)
+		time.Sleep(time.Second)
+		stop()
+		if n := store.count("published"); n != 100 {
+			t.Errorf("%d published in a second, want 100", n)
+		}
+	})
+}
