@@ -1,5 +1,5 @@
 // Package gogen writes the Go code that a checked events.yaml asks for: payload
-// types, writers, consumers, the store, and the stub of each consumer.
+// types, writers, consumers, the store, the purgers, and the stub of each consumer.
 package gogen
 
 import (
@@ -39,6 +39,7 @@ func Generate(in Input) ([]fileset.File, diag.List) {
 		g.eventsFile(),
 		g.writerFile(),
 		g.storeFile(),
+		g.purgeFile(),
 		g.schemaFile(),
 		g.fixturesFile(),
 	}
@@ -61,6 +62,7 @@ type generator struct {
 	runtime   string // import path of runtime/outbox
 	rowlease  string // of runtime/rowlease, and so on
 	lanelease string
+	purge     string
 	outboxdb  string
 	pkg       string // import path of the generated package
 	stubs     string // folder of the stubs
@@ -90,6 +92,7 @@ func newGenerator(in Input) *generator {
 		runtime:   module + "/runtime/outbox",
 		rowlease:  module + "/runtime/rowlease",
 		lanelease: module + "/runtime/lanelease",
+		purge:     module + "/runtime/purge",
 		pkg:       path.Join(in.ModulePath, in.Model.Go.Out.Text),
 		stubs:     stubs,
 		ddl:       in.DDL,

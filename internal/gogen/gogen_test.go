@@ -2,8 +2,11 @@ package gogen
 
 import (
 	"fmt"
+	"go/token"
 	"strings"
 	"testing"
+
+	"github.com/outboxgen/outboxgen/internal/spec"
 )
 
 func TestDedupConstraint(t *testing.T) {
@@ -79,5 +82,30 @@ events:
 	optional = strings.Replace(optional, "a: string> } }", "a: string } }", 1)
 	if src := dataOf(generate(t, input(t, parse(t, optional))), "events_gen_test.go"); len(src) > 50_000 {
 		t.Errorf("the sample of optional parts has %d bytes", len(src))
+	}
+}
+
+// TestFixedNamesAreTaken: what the package declares whatever the file says,
+// nothing in the file may be called.
+func TestFixedNamesAreTaken(t *testing.T) {
+	yaml := read(t, "testdata/example/events.yaml")
+	model := parse(t, yaml)
+	g := newGenerator(input(t, model))
+	found := 0
+	for _, f := range []*file{g.eventsFile(), g.writerFile(), g.storeFile(), g.purgeFile(), g.schemaFile(), g.consumersFile(), g.reconcileFile()} {
+		for _, what := range f.made.decls {
+			_, name, _ := strings.Cut(what, " ")
+			if !token.IsExported(name) || strings.HasPrefix(what, "func (") || g.whereNamed(name).IsValid() {
+				continue
+			}
+			found++
+			_, problems := spec.Parse("events.yaml", []byte(strings.Replace(yaml, "types:\n  Currency:", "types:\n  "+name+": { fields: { a: string } }\n  Currency:", 1)))
+			if len(problems) != 1 || problems[0].Rule != "go-name-clash" {
+				t.Errorf("a type may be called %s: %d findings", name, len(problems))
+			}
+		}
+	}
+	if found < 7 {
+		t.Errorf("only %d names", found)
 	}
 }

@@ -19,6 +19,7 @@ func (g *generator) nameImports() {
 		g.runtime:   "outbox",
 		g.rowlease:  "rowlease",
 		g.lanelease: "lanelease",
+		g.purge:     "purge",
 		g.outboxdb:  "outboxdb",
 		g.pkg:       g.model.Go.Package.Text,
 	}

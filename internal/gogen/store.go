@@ -1,6 +1,8 @@
 package gogen
 
 import (
+	"path"
+
 	"github.com/dave/jennifer/jen"
 
 	"github.com/outboxgen/outboxgen/internal/spec"
@@ -10,8 +12,9 @@ import (
 type query struct {
 	name     string
 	noParams bool
-	result   string // "none", "int64", "string", "strings", or the runtime's type of a row
-	many     bool   // rows
+	fields   []string // of the parameters, where sqlc's have fewer than the runtime's
+	result   string   // "none", "int64", "string", "strings", or the runtime's type of a row
+	many     bool     // rows
 }
 
 // rowQueries are the methods of rowlease.Queries, in its order.
@@ -68,11 +71,9 @@ func leaseQueries() []query {
 func (g *generator) storeFile() *file {
 	f := g.newFile("store.gen.go")
 	store, queries, ordered := g.rowlease, rowQueries(), "Relays lease single events, and publish them in no promised order."
-	if g.model.Outbox.Ordering == spec.OrderingAggregate {
-		store, queries, ordered = g.lanelease, laneQueries(), "An aggregate's events are published in order."
-	}
 	config := []jen.Code{jen.Id("Source").Op(":").Id("Service")}
 	if g.model.Outbox.Ordering == spec.OrderingAggregate {
+		store, queries, ordered = g.lanelease, laneQueries(), "An aggregate's events are published in order."
 		config = append(config, jen.Id("Lanes").Op(":").Lit(spec.LaneCount))
 	}
 	if g.model.Outbox.KeepPublished == 0 {
@@ -85,14 +86,14 @@ func (g *generator) storeFile() *file {
 		))
 	f.lookupEvent()
 	f.lookupConsumed()
-	f.adapter("storeQueries", "the store", store, queries)
+	f.adapter("storeQueries", store, queries)
 	return f
 }
 
 // adapter declares a type whose methods are sqlc's queries with the types of a
 // package of the runtime.
-func (f *file) adapter(name, whose, importPath string, queries []query) {
-	f.add(docComment(name+" are sqlc's queries with "+whose+"'s types."),
+func (f *file) adapter(name, importPath string, queries []query) {
+	f.add(docComment(name+" are sqlc's queries with the types of package "+path.Base(importPath)+"."),
 		"type "+name, jen.Type().Id(name).Struct())
 	for _, q := range queries {
 		f.adapt(name, importPath, q)
@@ -104,7 +105,7 @@ func (f *file) adapt(receiver, importPath string, q query) {
 	args := []jen.Code{jen.Id("ctx")}
 	if !q.noParams {
 		params = append(params, jen.Id("p").Add(f.qual(importPath, q.name+"Params")))
-		args = append(args, f.qual(f.g.outboxdb, q.name+"Params").Call(jen.Id("p")))
+		args = append(args, f.params(q))
 	}
 	call := f.queries("db").Dot(q.name).Call(args...)
 	var result *jen.Statement
@@ -141,6 +142,19 @@ func (f *file) adapt(receiver, importPath string, q query) {
 	}
 	f.add(nil, "func ("+receiver+") "+q.name,
 		jen.Func().Params(jen.Id(receiver)).Id(q.name).Params(params...).Add(results).Block(body...))
+}
+
+// params makes sqlc's parameters of the runtime's, p.
+func (f *file) params(q query) *jen.Statement {
+	params := f.qual(f.g.outboxdb, q.name+"Params")
+	if q.fields == nil {
+		return params.Call(jen.Id("p"))
+	}
+	values := make([]jen.Code, len(q.fields))
+	for i, name := range q.fields {
+		values[i] = keyed(name, jen.Id("p").Dot(name))
+	}
+	return params.Add(lines("{", "}", values...))
 }
 
 func (f *file) lookupEvent() {

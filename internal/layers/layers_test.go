@@ -39,6 +39,11 @@ var mayDepend = []struct {
 		ours:    []string{module + "/runtime/outbox", module + "/runtime/internal/leasing"},
 	},
 	{
+		pkgs:    module + "/runtime/purge",
+		modules: []string{"github.com/google/uuid"},
+		ours:    []string{module + "/runtime/outbox", module + "/runtime/internal/leasing"},
+	},
+	{
 		pkgs:    module + "/runtime/mysqlerr",
 		modules: []string{"github.com/google/uuid", "github.com/go-sql-driver/mysql", "filippo.io/edwards25519"},
 		ours:    []string{module + "/runtime/outbox"},
@@ -63,7 +68,7 @@ var mayDepend = []struct {
 			"github.com/shopspring/decimal", // by go.types in events.yaml
 		},
 		ours: []string{
-			module + "/runtime/outbox", module + "/runtime/lanelease", module + "/runtime/internal/leasing",
+			module + "/runtime/outbox", module + "/runtime/lanelease", module + "/runtime/purge", module + "/runtime/internal/leasing",
 			module + "/gen/orderevents/",
 		},
 	},
@@ -71,7 +76,7 @@ var mayDepend = []struct {
 		pkgs:    module + "/internal/variants/rows/gen/orderevents",
 		modules: []string{"github.com/google/uuid", "github.com/shopspring/decimal"},
 		ours: []string{
-			module + "/runtime/outbox", module + "/runtime/rowlease", module + "/runtime/internal/leasing",
+			module + "/runtime/outbox", module + "/runtime/rowlease", module + "/runtime/purge", module + "/runtime/internal/leasing",
 			module + "/internal/variants/rows/gen/orderevents/",
 		},
 	},

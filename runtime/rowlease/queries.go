@@ -88,12 +88,27 @@ type (
 
 // The parameters and rows of the queries that both kinds of store run.
 type (
-	RecordFailureParams   = leasing.RecordFailureParams
-	DeleteFailuresParams  = leasing.DeleteFailuresParams
-	Waiting               = leasing.Waiting
-	KeepRelayAliveParams  = leasing.KeepRelayAliveParams
-	EndRelayParams        = leasing.EndRelayParams
+	// RecordFailureParams keeps the last error of an event.
+	RecordFailureParams = leasing.RecordFailureParams
+
+	// DeleteFailuresParams forgets the errors of events.
+	DeleteFailuresParams = leasing.DeleteFailuresParams
+
+	// Waiting is what waits in the outbox.
+	Waiting = leasing.Waiting
+
+	// KeepRelayAliveParams records the run of a relay.
+	KeepRelayAliveParams = leasing.KeepRelayAliveParams
+
+	// EndRelayParams records the end of a run.
+	EndRelayParams = leasing.EndRelayParams
+
+	// RelayAliveUntilParams reads the row of a run.
 	RelayAliveUntilParams = leasing.RelayAliveUntilParams
-	LockRelayParams       = leasing.LockRelayParams
-	DeleteRelayParams     = leasing.DeleteRelayParams
+
+	// LockRelayParams locks the row of a run.
+	LockRelayParams = leasing.LockRelayParams
+
+	// DeleteRelayParams forgets a run.
+	DeleteRelayParams = leasing.DeleteRelayParams
 )

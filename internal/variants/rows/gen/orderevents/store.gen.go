@@ -42,7 +42,7 @@ func LookupConsumed(ctx context.Context, db outbox.DBTX, consumer string, id uui
 	return time.UnixMicro(consumedUs).UTC(), nil
 }
 
-// storeQueries are sqlc's queries with the store's types.
+// storeQueries are sqlc's queries with the types of package rowlease.
 type storeQueries struct{}
 
 func (storeQueries) SelectDueEvents(ctx context.Context, db outbox.DBTX, p rowlease.SelectDueEventsParams) ([]rowlease.DueEvent, error) {
