@@ -2,6 +2,8 @@ package integration
 
 import (
 	"context"
+	"database/sql"
+	"errors"
 	"os"
 	"strings"
 	"testing"
@@ -10,7 +12,6 @@ import (
 	"github.com/go-sql-driver/mysql"
 	"github.com/google/uuid"
 
-	"github.com/outboxgen/outboxgen/example/schema"
 	"github.com/outboxgen/outboxgen/gen/orderevents"
 	"github.com/outboxgen/outboxgen/internal/dbserver"
 	"github.com/outboxgen/outboxgen/internal/dbtest"
@@ -34,25 +35,58 @@ func TestStore(t *testing.T) {
 		},
 	}
 	for _, flavor := range dbserver.Flavors() {
-		for name, change := range settings {
-			t.Run(flavor.String()+"/"+name, func(t *testing.T) {
-				t.Parallel()
-				server := dbtest.New(t, flavor)
-				server.Exec(t, schema.Statements()...)
-				server.Exec(t, orderevents.Schema()...)
-				db := open(t, via(t, server, "", change))
-				storesuite.Run(t, func(t *testing.T) storesuite.Harness { return storeHarness(t, db) })
-			})
+		for _, k := range kinds {
+			for name, change := range settings {
+				t.Run(flavor.String()+"/"+k.name+"/"+name, func(t *testing.T) {
+					t.Parallel()
+					server := dbtest.New(t, flavor)
+					server.Exec(t, k.schema()...)
+					db := open(t, via(t, server, "", change))
+					storesuite.Run(t, func(t *testing.T) storesuite.Harness { return k.harness(t, db) })
+				})
+			}
 		}
 	}
 }
 
-func storeHarness(t *testing.T, db *outbox.DB) storesuite.Harness {
+func (k kind) harness(t *testing.T, db *outbox.DB) storesuite.Harness {
 	mustExec(t, db, "DELETE FROM outbox_event")
 	mustExec(t, db, "DELETE FROM outbox_failure")
+	mustExec(t, db, "DELETE FROM outbox_relay")
+	if k.ordered {
+		mustExec(t, db, "DELETE FROM outbox_lane")
+	}
+	order, version := int64(1000), int64(0) // the first orders are for WriteTo
+	write := func(t *testing.T, n int, order func() int64, opts ...outbox.WriteOptions) []uuid.UUID {
+		t.Helper()
+		ids := make([]uuid.UUID, n)
+		outcome, err := outbox.InTx(t.Context(), db, func(tx *outbox.Tx) error {
+			for i := range ids {
+				ids[i] = outbox.NewEventID()
+				version++
+				if err := k.write(t.Context(), tx, ids[i], order(), version, opts...); err != nil {
+					return err
+				}
+			}
+			return nil
+		})
+		if outcome != outbox.Committed {
+			t.Fatal(outcome, err)
+		}
+		return ids
+	}
+	next := func() int64 { order++; return order }
 	return storesuite.Harness{
-		Store: orderevents.NewStore(db),
-		Write: func(t *testing.T, n int) []uuid.UUID { return writeEvents(t, db, n) },
+		Store:   k.newStore(db),
+		Ordered: k.ordered,
+		Deletes: k.deletes,
+		Write:   func(t *testing.T, n int) []uuid.UUID { return write(t, n, next) },
+		WriteTo: func(t *testing.T, aggregate, n int) []uuid.UUID {
+			return write(t, n, func() int64 { return int64(aggregate) })
+		},
+		WriteLater: func(t *testing.T, notBefore time.Time) uuid.UUID {
+			return write(t, 1, next, outbox.WriteOptions{NotBefore: notBefore})[0]
+		},
 		WriteOpen: func(t *testing.T) (uuid.UUID, func()) {
 			id := outbox.NewEventID()
 			tx, err := db.BeginTx(context.WithoutCancel(t.Context()), nil)
@@ -60,7 +94,7 @@ func storeHarness(t *testing.T, db *outbox.DB) storesuite.Harness {
 				t.Fatal(err)
 			}
 			t.Cleanup(func() { _ = tx.Rollback() })
-			if err := orderevents.WriteOrderAccepted(t.Context(), tx, id, acceptedPayload(1)); err != nil {
+			if err := k.write(t.Context(), tx, id, next(), 1); err != nil {
 				t.Fatal(err)
 			}
 			return id, func() {
@@ -69,7 +103,16 @@ func storeHarness(t *testing.T, db *outbox.DB) storesuite.Harness {
 				}
 			}
 		},
-		State: func(t *testing.T, id uuid.UUID) outbox.EventState { return state(t, db, id) },
+		State: func(t *testing.T, id uuid.UUID) outbox.EventState {
+			s, err := k.lookup(t.Context(), db, id)
+			switch {
+			case errors.Is(err, sql.ErrNoRows):
+				return outbox.EventState{EventID: id.String(), State: "GONE"}
+			case err != nil:
+				t.Fatalf("look up %s: %v", id, err)
+			}
+			return s
+		},
 		BreakFailures: func(t *testing.T) {
 			mustExec(t, db, "CREATE TRIGGER broken BEFORE INSERT ON outbox_failure FOR EACH ROW SIGNAL SQLSTATE '45000'")
 			t.Cleanup(func() {
@@ -79,6 +122,11 @@ func storeHarness(t *testing.T, db *outbox.DB) storesuite.Harness {
 			})
 		},
 		Expire: func(t *testing.T) {
+			if k.ordered {
+				mustExec(t, db, "UPDATE outbox_lane SET lease_until = UTC_TIMESTAMP(6) - INTERVAL 1 SECOND WHERE lease_owner <> ''")
+				mustExec(t, db, "UPDATE outbox_event SET next_attempt_at = '1970-01-01' WHERE status = 0")
+				return
+			}
 			mustExec(t, db, `UPDATE outbox_event SET lease_until = UTC_TIMESTAMP(6) - INTERVAL 1 SECOND,
 				available_at = UTC_TIMESTAMP(6) - INTERVAL 1 SECOND WHERE status = 0 AND lease_owner <> ''`)
 		},

@@ -123,6 +123,7 @@ type (
 	RetryEventParams struct {
 		BackoffUs int64
 		EventID   string
+		Attempts  uint32 // before this one
 	}
 
 	// DelayEventsParams lets events of locked lanes wait.

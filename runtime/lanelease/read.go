@@ -33,6 +33,8 @@ type batchLease struct {
 type place struct {
 	lane uint16
 	hash uint32 // of its aggregate
+
+	attempts uint32 // so far
 }
 
 // read makes a batch of the first events of lanes.
@@ -107,7 +109,7 @@ func (b *building) add(row LaneEvent) {
 		Attempts:      row.Attempts,
 		CreatedUs:     row.CreatedUs,
 	}, b.source))
-	b.lease.places[row.EventID] = place{lane: row.Lane, hash: row.AggregateHash}
+	b.lease.places[row.EventID] = place{lane: row.Lane, hash: row.AggregateHash, attempts: row.Attempts}
 	b.bytes += len(row.Payload)
 	b.largest = max(b.largest, len(row.Payload))
 }

@@ -221,7 +221,9 @@ func (s *settlement) recordOutcome(ctx context.Context, o outbox.EventOutcome) e
 	if o.Kind == outbox.OutcomeDead {
 		n, err = s.queries.BuryEvent(ctx, s.tx, BuryEventParams{EventID: o.Key})
 	} else {
-		n, err = s.queries.RetryEvent(ctx, s.tx, RetryEventParams{BackoffUs: o.Backoff.Microseconds(), EventID: o.Key})
+		n, err = s.queries.RetryEvent(ctx, s.tx, RetryEventParams{
+			BackoffUs: o.Backoff.Microseconds(), EventID: o.Key, Attempts: s.lease.places[o.Key].attempts,
+		})
 	}
 	switch {
 	case err != nil:

@@ -1,65 +1,67 @@
 package outbox
 
 import (
-	"context"
 	"sync"
 	"time"
 )
 
 // outage remembers that the broker is unavailable. While it is, the relay
 // pauses, each pause longer than the last, and then probes with a single event.
+//
+// Several calls of the publisher are under way at once, and an answer tells of
+// the time after its call began at best. So a call takes the epoch with it, and
+// an answer to a call of an older epoch changes nothing: four batches that find
+// the broker away make one pause, and a late confirm of a message sent before
+// doesn't end it.
 type outage struct {
 	first, limit time.Duration
 
-	mu     sync.Mutex
-	count  int       // unavailable answers in a row
-	until  time.Time // of the pause
-	reason string    // the last one given
+	mu    sync.Mutex
+	epoch int       // pauses so far
+	count int       // pauses in a row; 0 without an outage
+	until time.Time // of the pause
 }
 
-// begin notes an unavailable answer and returns the pause, and whether the reason
-// is another one than before.
-func (o *outage) begin(reason string) (pause time.Duration, isNew bool) {
+// enter lets a call of the publisher through, during an outage only the probe's,
+// and returns the epoch, for begin and end.
+func (o *outage) enter(probe bool) (epoch int, ok bool) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	isNew = o.count == 0 || o.reason != reason
+	return o.epoch, probe || o.count == 0
+}
+
+// begin notes that a call was not answered, and returns the pause; not ok when
+// another call has told so already.
+func (o *outage) begin(epoch int) (pause time.Duration, ok bool) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	if epoch != o.epoch {
+		return 0, false
+	}
+	o.epoch++
 	o.count++
-	o.reason = reason
 	pause = backoff(o.first, o.limit, o.count)
 	o.until = time.Now().Add(pause)
-	return pause, isNew
+	return pause, true
 }
 
-// end notes a confirm, and reports whether there was an outage.
-func (o *outage) end() bool {
+// end notes that a call was answered, and reports whether that ended an outage.
+func (o *outage) end(epoch int) bool {
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	was := o.count > 0
-	o.count = 0
-	return was
-}
-
-// active reports whether the last answer was unavailable.
-func (o *outage) active() bool {
-	o.mu.Lock()
-	defer o.mu.Unlock()
-	return o.count > 0
-}
-
-// wait returns when no pause is on, or false when ctx ended.
-func (o *outage) wait(ctx context.Context) bool {
-	for {
-		o.mu.Lock()
-		left := time.Duration(0)
-		if o.count > 0 {
-			left = time.Until(o.until)
-		}
-		o.mu.Unlock()
-		if left <= 0 {
-			return ctx.Err() == nil
-		}
-		if !sleep(ctx, left) {
-			return false
-		}
+	if epoch != o.epoch || o.count == 0 {
+		return false
 	}
+	o.count = 0
+	return true
+}
+
+// left returns what is left of the pause, and whether there is an outage.
+func (o *outage) left() (pause time.Duration, active bool) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	if o.count == 0 {
+		return 0, false
+	}
+	return time.Until(o.until), true
 }

@@ -14,6 +14,14 @@ type Publisher interface {
 	// [PublishHeldBack] or [PublishUnknown]. Any other error counts as unknown. A
 	// publisher returns when ctx ends, with PublishUnknown for what was handed over
 	// and not yet confirmed.
+	//
+	// It is called from several goroutines at once, with messages of different
+	// aggregates where the store promises an order. For such a store the messages of
+	// one aggregate (its type and id) are published in the order given, a message
+	// only after the one before it was confirmed or rejected: when that one failed,
+	// was not taken, is unknown or was held back, the later ones are not sent and
+	// get PublishHeldBack. The relay marks what was confirmed against this rule all
+	// the same, and warns. Messages of different aggregates don't wait for each other.
 	Publish(ctx context.Context, messages []Envelope) []error
 }
 
@@ -23,8 +31,9 @@ type FailureKind int
 
 // The kinds of failure.
 const (
-	// FailureUnknown: the broker may have the message. The row stays leased
-	// until the lease runs out and is then published again. No attempt is counted.
+	// FailureUnknown: the broker may have the message. The row is due again when
+	// the lease of its batch would end, and is then published again. No attempt is
+	// counted.
 	FailureUnknown FailureKind = iota
 	// FailureUnavailable: the broker can't be reached or takes nothing. No
 	// attempt is counted, the row is given back and the relay pauses.

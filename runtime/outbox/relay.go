@@ -3,25 +3,31 @@ package outbox
 import (
 	"context"
 	"errors"
+	"fmt"
 	"log/slog"
 	"os"
 	"sync"
+	"sync/atomic"
 	"time"
 )
 
 // Relay carries events from a store to a broker. It claims a batch under a
 // lease, publishes it with no transaction open, and settles it: what the broker
 // confirmed is marked, what failed is tried again or buried, the rest is left
-// to its lease. The three steps overlap for consecutive batches. Any number of
-// relays can work on one outbox.
+// to its lease. Several batches are on their way at once. Any number of relays
+// can work on one outbox.
 type Relay struct {
 	store     Store
 	publisher Publisher
 	cfg       RelayConfig
 	stats     relayCounters
+	check     storeCheck
+	observer  *observing
 }
 
-// NewRelay checks the configuration; nil stands for all defaults.
+// NewRelay checks the configuration; nil stands for all defaults. A store that is
+// a [Checker] is asked too, for 5 s at most: an [*UnfitError] of its is returned,
+// wrapped. When it can't be asked, [Relay.Run] asks again.
 func NewRelay(store Store, publisher Publisher, cfg *RelayConfig) (*Relay, error) {
 	if store == nil || publisher == nil {
 		return nil, errors.New("relay: a store and a publisher are needed")
@@ -29,6 +35,11 @@ func NewRelay(store Store, publisher Publisher, cfg *RelayConfig) (*Relay, error
 	r := &Relay{store: store, publisher: publisher, cfg: cfg.withDefaults()}
 	if err := r.cfg.validate(); err != nil {
 		return nil, err
+	}
+	r.observer = newObserving(r.cfg.Observer, r.cfg.Logger)
+	r.check.trouble = newCheckTrouble(r.cfg.Logger)
+	if err := r.checkStore(context.Background()); isUnfit(err) {
+		return nil, fmt.Errorf("relay: %w", err)
 	}
 	return r, nil
 }
@@ -40,37 +51,68 @@ func NewRelay(store Store, publisher Publisher, cfg *RelayConfig) (*Relay, error
 // middle of a COMMIT, its connection's readTimeout in addition.
 //
 // Errors of the database and of the broker don't end it; it waits and goes on.
+// The one error it returns is an [*UnfitError], wrapped, when the database could
+// not be asked before.
 // A relay may be run again, or several times at once: each run has an owner of
 // its own.
 func (r *Relay) Run(ctx context.Context) error {
+	run := r.newRun()
+	run.log.Info("relay started", "batch", r.cfg.BatchSize, "batches", r.cfg.MaxBatches, "lease", r.cfg.Lease)
+	defer run.log.Info("relay stopped")
+	defer run.dead.close()
+	if err := r.awaitFitStore(ctx); err != nil {
+		return fmt.Errorf("relay: %w", err)
+	}
+
+	var endGrace func()
+	run.grace, endGrace = graceAfter(ctx, r.cfg.PublishTimeout+2*r.cfg.LeaseMargin)
+	defer endGrace()
+	var watch sync.WaitGroup
+	if r.observer.wantsBacklog() {
+		watch.Go(func() { run.watchBacklog(ctx) })
+	}
+	run.claimAll(ctx)
+	run.batches.Wait()
+	watch.Wait()
+
+	if err := r.store.Release(run.grace, run.owner); err != nil {
+		r.observer.storeFailed("release", err)
+		run.log.Warn("relay could not sign off", "error", err)
+	}
+	return nil
+}
+
+// relayRun is one run of a relay.
+type relayRun struct {
+	*Relay
+	owner    Owner
+	grace    context.Context // for the database's calls: ends some time after Run's context
+	log      *slog.Logger
+	outage   outage
+	troubles troubles
+	dead     deadLog
+
+	batches  sync.WaitGroup // in flight
+	inFlight atomic.Int64   // so many
+	changed  chan struct{}  // receives when a batch or an outage has ended
+	short    atomic.Int64   // batches in a row that were given back for want of lease
+}
+
+func (r *Relay) newRun() *relayRun {
 	host, err := os.Hostname()
 	if err != nil {
 		host = "unknown"
 	}
 	run := &relayRun{
-		Relay:  r,
-		owner:  Owner{ID: NewEventID(), Host: host, PID: os.Getpid()},
-		outage: outage{first: r.cfg.OutageBackoff, limit: r.cfg.OutageBackoffMax},
+		Relay:   r,
+		owner:   Owner{ID: NewEventID(), Host: host, PID: os.Getpid()},
+		outage:  outage{first: r.cfg.OutageBackoff, limit: r.cfg.OutageBackoffMax},
+		changed: make(chan struct{}, 1),
 	}
 	run.log = r.cfg.Logger.With("relay", run.owner.ID.String())
-	run.log.Info("relay started", "batch", r.cfg.BatchSize, "lease", r.cfg.Lease)
-
-	var endGrace func()
-	run.grace, endGrace = graceAfter(ctx, r.cfg.PublishTimeout+2*r.cfg.LeaseMargin)
-	defer endGrace()
-	claimed := make(chan *leasedBatch)
-	results := make(chan *leasedBatch)
-	var steps sync.WaitGroup
-	steps.Go(func() { run.claimAll(ctx, claimed); close(claimed) })
-	steps.Go(func() { run.publishAll(ctx, claimed, results); close(results) })
-	steps.Go(func() { run.settleAll(results) })
-	steps.Wait()
-
-	if err := r.store.Release(run.grace, run.owner); err != nil {
-		run.log.Warn("relay could not sign off", "error", err)
-	}
-	run.log.Info("relay stopped")
-	return nil
+	run.troubles = newTroubles(run.log)
+	run.dead.log = run.log
+	return run
 }
 
 // graceAfter returns a context that ends some time after ctx has ended.
@@ -83,87 +125,18 @@ func graceAfter(ctx context.Context, grace time.Duration) (context.Context, func
 	return out, func() { stop(); cancel() }
 }
 
-// relayRun is one run of a relay.
-type relayRun struct {
-	*Relay
-	owner  Owner
-	grace  context.Context // for the database's calls: ends some time after Run's context
-	outage outage
-	log    *slog.Logger
-}
-
-// leasedBatch is a batch on its way through the steps.
-type leasedBatch struct {
-	*Batch
-
-	// deadline is when the lease ends by this process's clock, less the margin.
-	// The clock was read before the claim, so that it is early, never late.
-	deadline time.Time
-
-	outcomes []EventOutcome
-}
-
-// repeatWarning is after how long a trouble that lasts is warned of again.
-const repeatWarning = 10 * time.Minute
-
-// claimAll claims batches until ctx ends.
-func (r *relayRun) claimAll(ctx context.Context, out chan<- *leasedBatch) {
-	var (
-		shortest = max(r.cfg.PollInterval/100, time.Millisecond)
-		idle     = shortest
-		failures int
-		warned   time.Time
-	)
-	for r.outage.wait(ctx) {
-		batch, err := r.claim(ctx)
-		switch {
-		case err != nil:
-			failures++
-			if failures == 1 || time.Since(warned) >= repeatWarning {
-				warned = time.Now()
-				r.log.Warn("claim failed; waiting for the database", "failed", failures, "error", err)
-			}
-			if !sleep(ctx, backoff(r.cfg.OutageBackoff, r.cfg.OutageBackoffMax, failures)) {
-				return
-			}
-			continue
-		case failures > 0:
-			r.log.Info("claims work again", "failed", failures)
-			failures = 0
-		}
-		if len(batch.Events) == 0 {
-			if !sleep(ctx, idle) {
-				return
-			}
-			idle = min(2*idle, r.cfg.PollInterval)
-			continue
-		}
-		idle = shortest
-		out <- batch // publishAll takes all there is, also after ctx ended
+// notify sends to a channel with room for one, unless it has one to read already.
+func notify(c chan struct{}) {
+	select {
+	case c <- struct{}{}:
+	default:
 	}
 }
 
-func (r *relayRun) claim(ctx context.Context) (*leasedBatch, error) {
-	// A stop must not cut a claim in two: what it leased would then wait for the
-	// lease's end, though nobody works on it. It gets a little time to finish.
-	claimCtx, endGrace := graceAfter(ctx, r.cfg.LeaseMargin)
-	defer endGrace()
-	claimCtx, cancel := context.WithTimeout(claimCtx, r.cfg.Lease)
-	defer cancel()
-	limit := r.cfg.BatchSize
-	if r.outage.active() {
-		limit = 1
+// drain takes what is there to read.
+func drain(c <-chan struct{}) {
+	select {
+	case <-c:
+	default:
 	}
-	before := time.Now()
-	batch, err := r.store.Claim(claimCtx, ClaimRequest{
-		Owner:    r.owner,
-		Limit:    limit,
-		MaxBytes: r.cfg.BatchBytes,
-		Lease:    r.cfg.Lease,
-	})
-	if err != nil {
-		return nil, err
-	}
-	r.stats.claimed.Add(int64(len(batch.Events)))
-	return &leasedBatch{Batch: batch, deadline: before.Add(r.cfg.Lease - r.cfg.LeaseMargin)}, nil
 }

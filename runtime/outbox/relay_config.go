@@ -15,10 +15,17 @@ type RelayConfig struct {
 	// BatchBytes is about how many bytes of payload one claim reads. Defaults to 8 MiB.
 	BatchBytes int
 
+	// MaxBatches is how many batches may be in flight, claimed and not yet settled:
+	// so many calls of the publisher may be under way at once, so many batches are
+	// in memory, and the database's pool should have two connections more. Defaults to 4.
+	MaxBatches int
+
 	// Lease is how long a claimed event belongs to this relay, by the database's
 	// clock. When the relay dies, its events wait so long. It must be at least
-	// twice PublishTimeout plus LeaseMargin: a batch may wait for the one before
-	// it, and no publish is begun that could outlast its lease. Defaults to 30 s.
+	// PublishTimeout plus twice LeaseMargin: one margin for what the claim takes, one
+	// for the mark, for no publish is begun that could outlast its lease. Leases of
+	// which less than half is left are renewed while the relay works on their
+	// events. Defaults to 30 s.
 	Lease time.Duration
 
 	// PublishTimeout bounds one call of the publisher, for a whole batch.
@@ -30,7 +37,8 @@ type RelayConfig struct {
 	LeaseMargin time.Duration
 
 	// PollInterval is the longest wait between two looks at an idle outbox. After
-	// work the wait begins at a hundredth of it and doubles. Defaults to 500 ms.
+	// work, and after a wake (see [Waker]), which ends the wait at once, it begins at
+	// a hundredth of it and doubles. Defaults to 500 ms.
 	PollInterval time.Duration
 
 	// MaxAttempts is after how many failed attempts an event is dead. Only
@@ -51,8 +59,18 @@ type RelayConfig struct {
 	OutageBackoff    time.Duration
 	OutageBackoffMax time.Duration
 
-	// Logger gets what a person should know, without payloads. Defaults to slog.Default().
+	// Logger gets what a person should know, without payloads: a trouble when it
+	// begins, every ten minutes while it lasts, and when it is over. Defaults to
+	// slog.Default().
 	Logger *slog.Logger
+
+	// Observer is told of everything as it happens. Defaults to none.
+	Observer *Observer
+
+	// BacklogInterval is how often Observer.Backlog is told what waits, which is a
+	// query each time, bounded by BacklogInterval too. Without that function nothing
+	// is asked. Defaults to 15 s.
+	BacklogInterval time.Duration
 }
 
 func (c *RelayConfig) withDefaults() RelayConfig {
@@ -62,6 +80,7 @@ func (c *RelayConfig) withDefaults() RelayConfig {
 	}
 	setDefault(&out.BatchSize, 500)
 	setDefault(&out.BatchBytes, 8<<20)
+	setDefault(&out.MaxBatches, 4)
 	setDefault(&out.Lease, 30*time.Second)
 	setDefault(&out.PublishTimeout, 10*time.Second)
 	setDefault(&out.LeaseMargin, out.Lease/10)
@@ -71,6 +90,7 @@ func (c *RelayConfig) withDefaults() RelayConfig {
 	setDefault(&out.RetryBackoffMax, max(out.RetryBackoff, 5*time.Minute))
 	setDefault(&out.OutageBackoff, 200*time.Millisecond)
 	setDefault(&out.OutageBackoffMax, max(out.OutageBackoff, 5*time.Second))
+	setDefault(&out.BacklogInterval, 15*time.Second)
 	if out.Logger == nil {
 		out.Logger = slog.Default()
 	}
@@ -96,6 +116,7 @@ func (c *RelayConfig) validate() error {
 	}{
 		{"BatchSize", int64(c.BatchSize)},
 		{"BatchBytes", int64(c.BatchBytes)},
+		{"MaxBatches", int64(c.MaxBatches)},
 		{"Lease", int64(c.Lease)},
 		{"PublishTimeout", int64(c.PublishTimeout)},
 		{"LeaseMargin", int64(c.LeaseMargin)},
@@ -105,6 +126,7 @@ func (c *RelayConfig) validate() error {
 		{"RetryBackoffMax", int64(c.RetryBackoffMax)},
 		{"OutageBackoff", int64(c.OutageBackoff)},
 		{"OutageBackoffMax", int64(c.OutageBackoffMax)},
+		{"BacklogInterval", int64(c.BacklogInterval)},
 	} {
 		if f.value < 0 {
 			problems = append(problems, fmt.Errorf("%s is negative", f.name))
@@ -113,9 +135,11 @@ func (c *RelayConfig) validate() error {
 	if c.BatchSize > maxBatchSize {
 		problems = append(problems, fmt.Errorf("BatchSize is %d, at most %d", c.BatchSize, maxBatchSize))
 	}
-	if c.PublishTimeout > (c.Lease-c.LeaseMargin)/2 { // a sum could overflow
+	// Sums could overflow.
+	if c.LeaseMargin > c.Lease/2 || c.PublishTimeout > c.Lease-2*c.LeaseMargin {
 		problems = append(problems, fmt.Errorf(
-			"the lease of %v is shorter than twice PublishTimeout (%v) plus LeaseMargin (%v): events would be given back unpublished",
+			"the lease of %v is shorter than PublishTimeout (%v) plus twice LeaseMargin (%v), once for the claim and once for the mark: "+
+				"a publish could outlast it, so none would be begun",
 			c.Lease, c.PublishTimeout, c.LeaseMargin))
 	}
 	if len(problems) > 0 {

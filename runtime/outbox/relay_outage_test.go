@@ -3,9 +3,7 @@ package outbox_test
 import (
 	"context"
 	"errors"
-	"log/slog"
-	"slices"
-	"strings"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -13,44 +11,131 @@ import (
 	"github.com/outboxgen/outboxgen/runtime/outbox"
 )
 
-func TestOutageCountsNoAttempts(t *testing.T) {
+// Half an hour without a broker: no attempt is used, nothing dies, one event at a
+// time asks whether it is back, and all is delivered after.
+func TestHalfAnHourWithoutABroker(t *testing.T) {
+	for name, answer := range map[string]error{
+		"unavailable": outbox.PublishUnavailable(errors.New("connection refused")),
+		"unknown":     outbox.PublishUnknown(errors.New("no reply")),
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				const backAfter, batch, batches = 30 * time.Minute, 400, 4
+				store := newMemStore(2000)
+				start := time.Now()
+				var calls, messages, underWay atomic.Int64
+				r, stop := startRelay(t, store, publisherBatch(func(m []outbox.Envelope) []error {
+					if time.Since(start) >= backAfter {
+						return make([]error, len(m))
+					}
+					if n := underWay.Add(1); time.Since(start) > time.Second && (n > 1 || len(m) > 1) {
+						t.Errorf("%d calls under way, of %d messages, during the outage", n, len(m))
+					}
+					defer underWay.Add(-1)
+					calls.Add(1)
+					messages.Add(int64(len(m)))
+					time.Sleep(50 * time.Millisecond)
+					return answerAll(m, answer)
+				}), outbox.RelayConfig{BatchSize: batch, MaxBatches: batches})
+				time.Sleep(backAfter + time.Minute)
+				stop()
+				if n := store.count("published"); n != 2000 {
+					t.Errorf("%d published after the outage, want 2000", n)
+				}
+				if n := store.attempts(); n != 0 || store.count("dead") != 0 {
+					t.Errorf("%d attempts were counted during the outage, %d events died", n, store.count("dead"))
+				}
+				// The first batches found it out. Then pauses of 2.5 to 5 s: about 480 probes.
+				probes := r.Stats().Pauses - 1
+				if calls.Load() != batches+probes || messages.Load() != batches*batch+probes {
+					t.Errorf("%d messages in %d calls, want those of %d batches and %d probes",
+						messages.Load(), calls.Load(), batches, probes)
+				}
+				if probes < 360 || probes > 740 {
+					t.Errorf("%d probes in 30 minutes", probes)
+				}
+				t.Logf("%d probes in 30 minutes", probes)
+				if last := store.claims[len(store.claims)-1]; last.Limit != batch {
+					t.Errorf("after the outage a claim asks for %d events, want %d", last.Limit, batch)
+				}
+			})
+		})
+	}
+}
+
+// Batches that find the broker away together make one pause.
+func TestOneOutageOnePause(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		store := newMemStore(1000)
-		start := time.Now()
-		calls, messages := 0, 0
+		store, calls := newMemStore(40), atomic.Int64{}
 		r, stop := startRelay(t, store, publisherBatch(func(m []outbox.Envelope) []error {
-			calls++
-			results := make([]error, len(m))
-			if time.Since(start) < 30*time.Minute {
-				time.Sleep(50 * time.Millisecond) // meanwhile the next batch is claimed
-				messages += len(m)
-				for i := range results {
-					results[i] = outbox.PublishUnavailable(errors.New("connection refused"))
+			n := calls.Add(1)
+			time.Sleep(time.Duration(n) * 10 * time.Millisecond)
+			return answerAll(m, outbox.PublishUnavailable(errors.New("connection refused")))
+		}), outbox.RelayConfig{BatchSize: 10, OutageBackoff: time.Second})
+		time.Sleep(400 * time.Millisecond) // less than the first pause
+		if s := r.Stats(); s.Pauses != 1 || calls.Load() != 4 || s.Released != 40 {
+			t.Errorf("%d calls, stats %+v, want one pause after four calls", calls.Load(), s)
+		}
+		stop()
+	})
+}
+
+// An answer to a call that began before the outage tells nothing of the broker now.
+func TestLateAnswerDoesNotEndAnOutage(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		store, calls := newMemStore(40), atomic.Int64{}
+		probed := false
+		r, stop := startRelay(t, store, publisherBatch(func(m []outbox.Envelope) []error {
+			switch n := calls.Add(1); {
+			case n == 1:
+				time.Sleep(time.Millisecond) // the others begin
+				return answerAll(m, outbox.PublishUnavailable(errors.New("connection refused")))
+			case n <= 4: // confirmed while the pause is on
+				time.Sleep(10 * time.Millisecond)
+			case !probed:
+				probed = true
+				if len(m) != 1 {
+					t.Errorf("%d messages went after a pause, want a probe of one", len(m))
 				}
 			}
-			return results
-		}), outbox.RelayConfig{BatchSize: 400})
-		time.Sleep(31 * time.Minute)
+			return make([]error, len(m))
+		}), outbox.RelayConfig{BatchSize: 10, OutageBackoff: time.Second, OutageBackoffMax: time.Second})
+		time.Sleep(400 * time.Millisecond)
+		if n := calls.Load(); n > 4 {
+			t.Errorf("%d calls during the pause", n)
+		}
+		time.Sleep(5 * time.Second)
 		stop()
-		if n := store.count("published"); n != 1000 {
-			t.Errorf("%d published after the outage, want 1000", n)
+		if !probed || store.count("published") != 40 || r.Stats().Pauses != 1 {
+			t.Errorf("probed: %v, %d published, stats %+v", probed, store.count("published"), r.Stats())
 		}
-		for _, row := range store.rows {
-			if row.event.Attempts != 0 {
-				t.Fatalf("an attempt was counted during the outage")
+	})
+}
+
+// A batch that was claimed while another found the broker away is given back.
+func TestBatchClaimedBeforeTheOutageIsGivenBack(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		store := newMemStore(20)
+		claims := 0
+		store.claimErr = func() error {
+			if claims++; claims == 2 {
+				time.Sleep(100 * time.Millisecond) // meanwhile the first batch is answered
 			}
+			return nil
 		}
-		// Pauses of 2.5 to 5 s: about 480 probes in half an hour.
-		if r.Stats().Pauses < 200 || r.Stats().Pauses > 900 {
-			t.Errorf("%d pauses in 30 minutes", r.Stats().Pauses)
+		calls := 0
+		r, stop := startRelay(t, store, publisherBatch(func(m []outbox.Envelope) []error {
+			if calls++; calls > 1 && len(m) > 1 {
+				t.Errorf("%d messages were sent in the outage", len(m))
+			}
+			time.Sleep(50 * time.Millisecond)
+			return answerAll(m, outbox.PublishUnavailable(errors.New("connection refused")))
+		}), outbox.RelayConfig{BatchSize: 10, OutageBackoff: time.Hour, OutageBackoffMax: time.Hour})
+		time.Sleep(time.Second)
+		if s := r.Stats(); calls != 1 || s.Claimed != 20 || s.Released != 20 {
+			t.Errorf("%d calls, stats %+v, want both batches given back after one call", calls, s)
 		}
-		if last := store.claims[len(store.claims)-1]; last.Limit != 400 {
-			t.Errorf("after the outage a claim asks for %d events, want 400", last.Limit)
-		}
-		// The first batch found it out; the one claimed ahead is given back, and a probe is one message.
-		if messages > 400+int(r.Stats().Pauses) {
-			t.Errorf("%d messages tried in %d calls during the outage", messages, calls)
-		}
+		stop()
 	})
 }
 
@@ -75,52 +160,6 @@ func TestOneAnswerShowsThatTheBrokerIsThere(t *testing.T) {
 		stop()
 		if r.Stats().Pauses != 0 || store.count("published") != 10 {
 			t.Errorf("%d published, stats %+v", store.count("published"), r.Stats())
-		}
-	})
-}
-
-func TestSettleIsTriedAgain(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		store := newMemStore(10)
-		store.settleErr = func() error {
-			if store.settles < 5 {
-				return errors.New("the database is away")
-			}
-			return nil
-		}
-		calls := 0
-		_, stop := startRelay(t, store, publisherBatch(func(m []outbox.Envelope) []error {
-			calls++
-			return make([]error, len(m))
-		}), outbox.RelayConfig{})
-		time.Sleep(20 * time.Second)
-		stop()
-		if store.count("published") != 10 || calls != 1 {
-			t.Errorf("%d marked after %d publishes, want 10 after 1", store.count("published"), calls)
-		}
-	})
-}
-
-func TestDatabaseOutageIsLoggedOnce(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		store := newMemStore(1)
-		start := time.Now()
-		store.claimErr = func() error {
-			if time.Since(start) < 10*time.Minute {
-				return errors.New("connection refused")
-			}
-			return nil
-		}
-		var log strings.Builder
-		_, stop := startRelay(t, store, publisherFunc(func(context.Context, outbox.Envelope) error { return nil }),
-			outbox.RelayConfig{Logger: slog.New(slog.NewTextHandler(&log, nil))})
-		time.Sleep(11 * time.Minute)
-		stop()
-		if store.count("published") != 1 {
-			t.Error("the relay did not go on after the outage")
-		}
-		if n := strings.Count(log.String(), "claim failed"); n != 1 {
-			t.Errorf("the outage was logged %d times, want once:\n%s", n, log.String())
 		}
 	})
 }
@@ -153,45 +192,20 @@ func TestUnavailableEventsDoNotStarveOthers(t *testing.T) {
 
 func TestPlainErrorsAreAnOutageToo(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		var log strings.Builder
-		calls := 0
-		store := newMemStore(20_000)
+		book, log := newLogBook()
+		var calls atomic.Int64
+		store := newMemStore(5000)
 		_, stop := startRelay(t, store, publisherBatch(func(m []outbox.Envelope) []error {
-			calls++
-			return slices.Repeat([]error{errors.New("connection refused")}, len(m))
-		}), outbox.RelayConfig{Logger: slog.New(slog.NewTextHandler(&log, nil))})
+			calls.Add(1)
+			return answerAll(m, errors.New("connection refused"))
+		}), outbox.RelayConfig{Logger: log})
 		time.Sleep(time.Minute)
 		stop()
-		if calls > 40 {
-			t.Errorf("%d calls of a publisher that fails, in a minute", calls)
+		if calls.Load() > 40 {
+			t.Errorf("%d calls of a publisher that fails, in a minute", calls.Load())
 		}
-		if n := strings.Count(log.String(), "\n"); n > 60 {
-			t.Errorf("%d lines were logged in a minute", n)
-		}
-	})
-}
-
-func TestPanickingPublisher(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		var log strings.Builder
-		store := newMemStore(10)
-		poison := store.add("poison")
-		_, stop := startRelay(t, store, publisherFunc(func(_ context.Context, e outbox.Envelope) error {
-			if e.AggregateID == "poison" {
-				panic("secret")
-			}
-			return nil
-		}), outbox.RelayConfig{MaxAttempts: 3, Logger: slog.New(slog.NewTextHandler(&log, nil))})
-		time.Sleep(time.Minute)
-		stop()
-		if row := store.row(poison); row.state != "dead" || row.event.Attempts != 3 {
-			t.Errorf("the event that makes the publisher panic is %s after %d attempts", row.state, row.event.Attempts)
-		}
-		if n := store.count("published"); n != 10 {
-			t.Errorf("%d others are published, want 10", n)
-		}
-		if strings.Contains(log.String(), "secret") {
-			t.Error("the panic's value was logged")
+		if n := book.count("WARN"); n > 2 {
+			t.Errorf("%d warnings in a minute:\n%s", n, book)
 		}
 	})
 }

@@ -9,94 +9,51 @@ import (
 	"time"
 )
 
-// publishAll publishes batch after batch. After ctx has ended it gives back what
-// is still coming.
-func (r *relayRun) publishAll(ctx context.Context, in <-chan *leasedBatch, out chan<- *leasedBatch) {
-	for batch := range in {
-		if ctx.Err() != nil || !r.mayPublish(batch) {
-			batch.outcomes = releaseAll(batch.Events)
-		} else {
-			batch.outcomes = r.publish(ctx, batch)
-		}
-		out <- batch
-	}
-}
-
-// mayPublish holds when the broker is believed to be there and the lease leaves
-// time for the publish. A batch that was claimed ahead of an outage is given back.
-func (r *relayRun) mayPublish(b *leasedBatch) bool {
-	if r.outage.active() && len(b.Events) > 1 {
-		return false
-	}
-	left := time.Until(b.deadline)
-	if left < r.cfg.PublishTimeout {
-		r.log.Warn("too little of the lease is left to publish; the events are given back",
-			"events", len(b.Events), "left", left)
-		return false
-	}
-	return true
-}
-
-func (r *relayRun) publish(ctx context.Context, b *leasedBatch) []EventOutcome {
-	var (
-		outcomes = make([]EventOutcome, 0, len(b.Events))
-		events   = make([]Event, 0, len(b.Events))
-		messages = make([]Envelope, 0, len(b.Events))
-	)
-	for _, e := range b.Events {
-		if e.Invalid != nil {
+// publish hands the batch to the publisher and returns what became of its events.
+// The epoch is the outage's when it was let through.
+func (r *relayRun) publish(ctx context.Context, b *leasedBatch, epoch int) []EventOutcome {
+	outcomes := make([]EventOutcome, 0, len(b.Events))
+	events := b.Events
+	if slices.ContainsFunc(events, isInvalid) {
+		events = make([]Event, 0, len(b.Events))
+		for _, e := range b.Events {
+			if !isInvalid(e) {
+				events = append(events, e)
+				continue
+			}
 			outcomes = append(outcomes, EventOutcome{
 				Key: e.Key, Kind: OutcomeDead, Failure: FailureRejected, Reason: e.Invalid.Error(),
 			})
-			continue
 		}
-		events = append(events, e)
-		messages = append(messages, e.Envelope)
+		if len(events) == 0 {
+			return outcomes
+		}
 	}
-	if len(messages) == 0 {
-		return outcomes
+	messages := make([]Envelope, len(events))
+	for i := range events {
+		messages[i] = events[i].Envelope
 	}
 
-	results := r.publishMessages(ctx, b.deadline, messages)
-	r.noteAvailability(results)
-	unknown := 0
-	for i, e := range events {
-		o := r.outcome(e, results[i])
-		switch {
-		case o.Kind == OutcomeUnknown:
-			unknown++
-		case o.Failure == FailureUnavailable:
-			// Others first: an event that the broker has no place for must not be
-			// what every probe tries.
-			o.Backoff = r.cfg.OutageBackoffMax
-		}
-		outcomes = append(outcomes, o)
-	}
-	if unknown > 0 {
-		r.stats.unknown.Add(int64(unknown))
-		r.warnUnknown(unknown, results)
+	began := time.Now()
+	results := r.publishMessages(ctx, b, messages)
+	r.observer.answered(events, results, time.Since(began))
+	r.noteAvailability(epoch, results)
+	r.noteOrder(events, messages, results)
+	r.noteUnknown(results)
+	for i := range events {
+		outcomes = append(outcomes, r.outcome(&events[i], results[i]))
 	}
 	return outcomes
 }
 
+func isInvalid(e Event) bool { return e.Invalid != nil }
+
 // publishMessages returns a result for each message, whatever the publisher does.
-func (r *relayRun) publishMessages(ctx context.Context, deadline time.Time, messages []Envelope) []error {
-	results, panicked := r.callPublisher(ctx, messages)
+func (r *relayRun) publishMessages(ctx context.Context, b *leasedBatch, messages []Envelope) []error {
+	results, panicked := r.callPublisher(ctx, b, messages)
 	switch {
-	case panicked && len(messages) == 1:
-		return []error{PublishFailed(errPublisherPanicked)}
 	case panicked:
-		// One message is to blame. Singly, it alone fails, and is dead in the end;
-		// the others, of which some may have been sent, are repeated.
-		results = make([]error, 0, len(messages))
-		for i := range messages {
-			if time.Until(deadline) < r.cfg.PublishTimeout {
-				results = append(results, PublishHeldBack(errPublisherPanicked))
-				continue
-			}
-			results = append(results, r.publishMessages(ctx, deadline, messages[i:i+1])...)
-		}
-		return results
+		return r.publishSingly(ctx, b, messages)
 	case len(results) != len(messages):
 		err := PublishUnknown(fmt.Errorf("the publisher returned %d results for %d messages", len(results), len(messages)))
 		return slices.Repeat([]error{err}, len(messages))
@@ -105,17 +62,58 @@ func (r *relayRun) publishMessages(ctx context.Context, deadline time.Time, mess
 	}
 }
 
-var errPublisherPanicked = errors.New("the publisher panicked")
+var (
+	errPublisherPanicked = errors.New("the publisher panicked")
+	errEarlierFailed     = errors.New("the publisher panicked, and an earlier message of the aggregate is not published")
+	errNoAnswer          = errors.New("the publisher panicked, and then the broker did not answer")
+)
 
-func (r *relayRun) callPublisher(ctx context.Context, messages []Envelope) (results []error, panicked bool) {
+// publishSingly publishes one message after the other, after the publisher has
+// panicked. One message is to blame: it alone fails, and is dead in the end. The
+// others, of which some may have been sent, are repeated.
+func (r *relayRun) publishSingly(ctx context.Context, b *leasedBatch, messages []Envelope) []error {
+	results := make([]error, len(messages))
+	if len(messages) == 1 {
+		results[0] = PublishFailed(errPublisherPanicked)
+		return results
+	}
+	blocked := map[aggregate]struct{}{}
+	for i := range messages {
+		key := aggregateOf(&messages[i])
+		switch _, isBlocked := blocked[key]; {
+		case ctx.Err() != nil || !b.mayPublish(r.cfg.PublishTimeout):
+			// A stop waits for one publish at most.
+			results[i] = PublishHeldBack(errPublisherPanicked)
+		case isBlocked:
+			results[i] = PublishHeldBack(errEarlierFailed)
+		default:
+			results[i] = r.publishMessages(ctx, b, messages[i:i+1])[0]
+		}
+		if !holdsBack(results[i]) {
+			continue
+		}
+		blocked[key] = struct{}{}
+		if kind := FailureKindOf(results[i]); kind == FailureUnavailable || kind == FailureUnknown {
+			// Trying each of the others could take a timeout each.
+			for j := range results[i+1:] {
+				results[i+1+j] = PublishHeldBack(errNoAnswer)
+			}
+			break
+		}
+	}
+	return results
+}
+
+func (r *relayRun) callPublisher(ctx context.Context, b *leasedBatch, messages []Envelope) (results []error, panicked bool) {
 	// A stop lets the publish finish or time out: cutting it short would only
 	// turn confirms into unknowns.
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), r.cfg.PublishTimeout)
 	defer cancel()
+	b.waitUntil(time.Now().Add(r.cfg.PublishTimeout + r.cfg.Lease))
 	defer func() {
 		if value := recover(); value != nil {
 			panicked = true // the value may hold payload, its type and the stack don't
-			r.log.Error("the publisher panicked", "messages", len(messages),
+			r.troubles.panicked.note(1, "messages", len(messages),
 				"type", fmt.Sprintf("%T", value), "stack", string(debug.Stack()))
 		}
 	}()
@@ -123,71 +121,99 @@ func (r *relayRun) callPublisher(ctx context.Context, messages []Envelope) (resu
 }
 
 // outcome says what a publisher's answer means for the event.
-func (r *relayRun) outcome(e Event, err error) EventOutcome {
+func (r *relayRun) outcome(e *Event, err error) EventOutcome {
 	o := EventOutcome{Key: e.Key}
 	if err == nil {
 		o.Kind = OutcomePublished
 		r.stats.confirmed.Add(1)
 		return o
 	}
-	o.Failure, o.Reason = FailureKindOf(err), err.Error()
-	switch o.Failure {
+	switch kind := FailureKindOf(err); kind {
 	case FailureRejected:
-		o.Kind = OutcomeDead
+		o.Kind, o.Failure, o.Reason = OutcomeDead, kind, reason(err)
 	case FailureFailed:
 		attempt := e.Attempts + 1
+		o.Kind, o.Failure, o.Reason = OutcomeRetry, kind, reason(err)
 		if attempt >= r.cfg.MaxAttempts {
 			o.Kind = OutcomeDead
 		} else {
-			o.Kind = OutcomeRetry
 			o.Backoff = backoff(r.cfg.RetryBackoff, r.cfg.RetryBackoffMax, attempt)
 		}
-	case FailureUnavailable, FailureHeldBack:
+	case FailureUnavailable:
+		// Others first: an event that the broker has no place for must not be
+		// what every probe tries.
+		o.Kind, o.Backoff = OutcomeReleased, r.cfg.OutageBackoffMax
+	case FailureHeldBack:
 		o.Kind = OutcomeReleased
 	default:
 		o.Kind = OutcomeUnknown
+		r.stats.unknown.Add(1)
 	}
 	return o
 }
 
-// warnUnknown warns once a batch.
-func (r *relayRun) warnUnknown(count int, results []error) {
-	i := slices.IndexFunc(results, func(err error) bool {
-		return err != nil && FailureKindOf(err) == FailureUnknown
-	})
-	r.log.Warn("publish outcomes unknown; the events are due again when their leases end",
-		"events", count, "first error", results[i])
-}
+// reason is err's text. fmt survives an error that panics when asked for it.
+func reason(err error) string { return fmt.Sprint(err) }
 
 // noteAvailability begins, prolongs or ends an outage.
 //
 // One message that was answered, with a yes or a no, shows that the broker is
 // there, whatever became of the others. A call in which nobody was answered is an
 // outage, also when it isn't known what became of the messages.
-func (r *relayRun) noteAvailability(results []error) {
-	var unanswered error
-	for _, err := range results {
-		switch kind := FailureKindOf(err); {
-		case err == nil, kind == FailureFailed, kind == FailureRejected:
-			if r.outage.end() {
-				r.log.Info("the broker is available again")
-			}
-			return
-		case unanswered == nil:
-			unanswered = err
+func (r *relayRun) noteAvailability(epoch int, results []error) {
+	if slices.ContainsFunc(results, isAnswer) {
+		if r.outage.end(epoch) {
+			r.troubles.broker.end()
+			r.observer.resumed()
+			notify(r.changed)
 		}
+		return
 	}
-	pause, isNew := r.outage.begin(unanswered.Error())
+	pause, ok := r.outage.begin(epoch)
+	if !ok {
+		return
+	}
 	r.stats.pauses.Add(1)
-	if isNew {
-		r.log.Warn("the broker does not answer; pausing", "pause", pause, "error", unanswered)
-	}
+	r.troubles.broker.note(1, "pause", pause, "error", results[0])
+	r.observer.paused(pause, results[0])
 }
 
-func releaseAll(events []Event) []EventOutcome {
-	outcomes := make([]EventOutcome, len(events))
-	for i, e := range events {
-		outcomes[i] = EventOutcome{Key: e.Key, Kind: OutcomeReleased}
+// isAnswer reports whether the broker has said what became of the message.
+func isAnswer(result error) bool {
+	if result == nil {
+		return true
 	}
-	return outcomes
+	kind := FailureKindOf(result)
+	return kind == FailureFailed || kind == FailureRejected
+}
+
+// noteUnknown tells of messages that the broker may have or not.
+func (r *relayRun) noteUnknown(results []error) {
+	count, first := 0, error(nil)
+	for _, result := range results {
+		if result != nil && FailureKindOf(result) == FailureUnknown {
+			if count == 0 {
+				first = result
+			}
+			count++
+		}
+	}
+	if count == 0 {
+		if slices.ContainsFunc(results, isAnswer) {
+			r.troubles.unknown.end()
+		}
+		return
+	}
+	r.troubles.unknown.note(count, "first error", first)
+}
+
+// noteOrder tells of a publisher that doesn't keep the order. What was confirmed
+// counts all the same: publishing it again would not mend it.
+func (r *relayRun) noteOrder(events []Event, messages []Envelope, results []error) {
+	count, first := outOfOrder(messages, results)
+	if count == 0 {
+		return
+	}
+	r.stats.outOfOrder.Add(int64(count))
+	r.troubles.order.note(count, "first", events[first].Key)
 }

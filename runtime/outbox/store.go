@@ -14,7 +14,7 @@ type Store interface {
 	// due. When it returns an error nothing was leased, or what was leased will
 	// be due again when its lease ends. Batches that an owner has claimed and not
 	// settled share no event; where the store promises an order, they share no
-	// aggregate either.
+	// aggregate either. A batch without events is none: it is not settled.
 	Claim(ctx context.Context, c ClaimRequest) (*Batch, error)
 
 	// Settle records what became of the batch's events, each only if its lease is
@@ -25,7 +25,9 @@ type Store interface {
 	Settle(ctx context.Context, b *Batch, outcomes []EventOutcome) (Settlement, error)
 
 	// Renew makes the leases of the batch's unsettled events end a lease's length
-	// from now, and returns how many events were still the batch's.
+	// from now, and returns how many events were still the batch's. Calls for one
+	// batch never overlap: a Settle comes after the end of a Renew, and no Renew
+	// after a Settle that succeeded.
 	Renew(ctx context.Context, b *Batch, lease time.Duration) (int, error)
 
 	// Release tells that the owner has stopped. What it leases and has nothing
@@ -63,7 +65,10 @@ type Batch struct {
 	Events []Event // in the order in which they are to be published
 
 	// Until is when the lease ends, by this process's clock: rather too early than
-	// too late. A store takes it from before the statement that leased.
+	// too late. A store takes it from before the statement that leased; zero stands
+	// for the request's Lease from before the claim. The relay reads it once, after
+	// the claim, and never writes it: from a renewal that kept any event, relay and
+	// store each know a later end, a lease's length after the call began.
 	Until time.Time
 
 	// Lease is the store's own, for Settle and Renew.

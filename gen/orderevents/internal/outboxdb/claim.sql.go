@@ -333,18 +333,20 @@ const retryEvent = `-- name: RetryEvent :execrows
 UPDATE outbox_event
 SET attempts = attempts + 1,
     next_attempt_at = UTC_TIMESTAMP() + INTERVAL MICROSECOND(CURRENT_TIMESTAMP(6)) MICROSECOND + INTERVAL CAST(? AS SIGNED) MICROSECOND
-WHERE event_id = ? AND status = 0
+WHERE event_id = ? AND status = 0 AND attempts = ?
 `
 
 type RetryEventParams struct {
 	BackoffUs int64
 	EventID   string
+	Attempts  uint32
 }
 
 // RetryEvent counts a failed attempt and lets the event, and with it its
-// aggregate, wait. available_at stays: it is the event's place in the order.
+// aggregate, wait. available_at stays: it is the event's place in the order. The
+// same attempt is not counted twice.
 func (q *Queries) RetryEvent(ctx context.Context, arg RetryEventParams) (int64, error) {
-	result, err := q.db.ExecContext(ctx, retryEvent, arg.BackoffUs, arg.EventID)
+	result, err := q.db.ExecContext(ctx, retryEvent, arg.BackoffUs, arg.EventID, arg.Attempts)
 	if err != nil {
 		return 0, err
 	}

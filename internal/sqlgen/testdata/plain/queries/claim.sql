@@ -115,11 +115,12 @@ WHERE event_id IN (sqlc.slice(event_ids)) AND status <> 2;
 
 -- name: RetryEvent :execrows
 -- RetryEvent counts a failed attempt and lets the event, and with it its
--- aggregate, wait. available_at stays: it is the event's place in the order.
+-- aggregate, wait. available_at stays: it is the event's place in the order. The
+-- same attempt is not counted twice.
 UPDATE outbox_event
 SET attempts = attempts + 1,
     next_attempt_at = UTC_TIMESTAMP() + INTERVAL MICROSECOND(CURRENT_TIMESTAMP(6)) MICROSECOND + INTERVAL CAST(sqlc.arg(backoff_us) AS SIGNED) MICROSECOND
-WHERE event_id = sqlc.arg(event_id) AND status = 0;
+WHERE event_id = sqlc.arg(event_id) AND status = 0 AND attempts = sqlc.arg(attempts);
 
 -- name: DelayEvents :execrows
 -- DelayEvents lets events wait of which nobody knows whether the broker has them.
