@@ -1,5 +1,5 @@
-// Command consumers runs the notification planner and the sales report. Run as
-// many of it as you like.
+// Command consumers runs the notification planner and the sales report, and purges
+// their old dedup rows. Run as many of it as you like: one of them is elected to purge.
 package main
 
 import (
@@ -50,12 +50,20 @@ func run(ctx context.Context) error {
 		return err
 	}
 
-	ctx, cancel := context.WithCancel(ctx) // one that fails ends the other
+	// Beside the consumers, since the dedup rows are in their database, which need
+	// not be the one of the orders.
+	purger, err := orderevents.NewDedupPurger(db, nil)
+	if err != nil {
+		return err
+	}
+
+	ctx, cancel := context.WithCancel(ctx) // one that fails ends the others
 	defer cancel()
 	var (
 		running sync.WaitGroup
 		errs    [2]error
 	)
+	running.Go(func() { _ = purger.Run(ctx) }) // never an error: it goes on until ctx ends
 	for i, consumer := range []*outbox.Consumer{
 		orderevents.NewNotificationPlanner(db, &notificationplanner.Handler{}, nil),
 		orderevents.NewSalesReport(db, &salesreport.Handler{}, nil),
