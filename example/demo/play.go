@@ -114,12 +114,13 @@ func (c *cast) relayDeath(ctx context.Context, found *facts) error {
 			return fmt.Errorf("look up event %s: %w", id, err)
 		}
 		death.batch = append(death.batch, leftEvent{
-			id: id, state: state.State, owner: state.LeaseOwner, heldByVictim: state.LeasePID == int64(c.relayVictim.pid()),
+			id: id, state: state.State, heldByVictim: state.LeasePID == int64(c.relayVictim.pid()), leaseUntil: state.LeaseUntil,
 		})
 	}
 	if len(death.batch) > 0 {
 		c.out.event("relay-2 got SIGKILL between the broker's confirm and the mark of %s;"+
-			" the table says %s, under its lease of %v", count(len(death.batch), "event"), death.batch[0].state, relayLease)
+			" the table says %s, under its lease; its lanes wait for the end of that, %v at most",
+			count(len(death.batch), "event"), death.batch[0].state, relayLease)
 	}
 	c.out.event("relay-3 takes its place")
 	return c.startRelay("relay-3")
@@ -226,9 +227,9 @@ func (c *cast) show(ctx context.Context, l *load) {
 	for sleep(ctx, 250*time.Millisecond) {
 		var published, waiting, effects int
 		err := c.stage.db.QueryRowContext(ctx,
-			`SELECT (SELECT COUNT(*) FROM outbox_event WHERE status = 2),
+			`SELECT (SELECT COUNT(*) FROM outbox_event WHERE status = 2 AND event_id <> ?),
 				(SELECT COUNT(*) FROM outbox_event WHERE status = 0),
-				(SELECT COUNT(*) FROM notification_job)`).Scan(&published, &waiting, &effects)
+				(SELECT COUNT(*) FROM notification_job)`, oldEvent).Scan(&published, &waiting, &effects)
 		if err != nil || ctx.Err() != nil {
 			continue // an ornament; what is wrong shows elsewhere
 		}
