@@ -35,7 +35,7 @@ const (
 const (
 	fatalBatch      = 2
 	fatalBatchSize  = 10
-	fatalBatchAtAll = 50 // of whatever size
+	fatalBatchAtAll = 12 // of whatever size
 	fatalMessage    = 20
 )
 
@@ -126,6 +126,10 @@ func runRelayVictim(ctx context.Context, db *outbox.DB, js jetstream.JetStream) 
 // relayLease is example/cmd/relay's.
 const relayLease = 15 * time.Second
 
+// slowness is how long the relay's broker seems to take, so that events gather
+// meanwhile for a batch of some size.
+const slowness = 200 * time.Millisecond
+
 // fatalPublisher kills its process between the broker's confirm and the mark, once
 // another batch was marked.
 type fatalPublisher struct {
@@ -139,6 +143,7 @@ type fatalPublisher struct {
 
 // Publish implements outbox.Publisher.
 func (p *fatalPublisher) Publish(ctx context.Context, messages []outbox.Envelope) []error {
+	time.Sleep(slowness)
 	results := p.inner.Publish(ctx, messages)
 	for _, err := range results {
 		if err != nil {
