@@ -13,11 +13,20 @@ import (
 // connection, with nothing around them, and returns how many events it marked.
 type bareLoop struct {
 	db    *sql.DB
+	kind  *kind
 	s     *statements
 	batch int
 }
 
 var readCommitted = &sql.TxOptions{Isolation: sql.LevelReadCommitted}
+
+// lease is the loop of the kind's relay.
+func (l bareLoop) lease(ctx context.Context) (events int, err error) {
+	if l.kind.byLane {
+		return l.leaseLanes(ctx)
+	}
+	return l.leaseRows(ctx)
+}
 
 // leaseRows is the loop of `ordering: none`.
 func (l bareLoop) leaseRows(ctx context.Context) (events int, err error) {

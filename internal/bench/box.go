@@ -37,15 +37,19 @@ func newBox(ctx context.Context, dsn string, k *kind, purpose string) (*box, err
 	if b.statements, err = readStatements(k); err != nil {
 		return nil, err
 	}
-	if b.admin, err = openAdmin(ctx, cfg); err != nil {
+	if err := b.open(ctx); err != nil {
 		return nil, err
 	}
-	statements := append([]string{
-		"DROP DATABASE IF EXISTS " + b.schema,
-		"CREATE DATABASE " + b.schema + " CHARACTER SET utf8mb4",
-		"USE " + b.schema,
-	}, k.schema()...)
-	statements = append(statements,
+	err = b.exec(ctx, "DROP DATABASE IF EXISTS "+b.schema, "CREATE DATABASE "+b.schema+" CHARACTER SET utf8mb4")
+	_ = b.admin.Close()
+	if err != nil {
+		return nil, err
+	}
+	cfg.DBName = b.schema
+	if err := b.open(ctx); err != nil {
+		return nil, err
+	}
+	statements := append(k.schema(),
 		"CREATE TABLE "+staged+" LIKE outbox_event",
 		"CREATE TABLE bench_number (n INT NOT NULL PRIMARY KEY)",
 		numbersInsert())
@@ -53,34 +57,34 @@ func newBox(ctx context.Context, dsn string, k *kind, purpose string) (*box, err
 		statements = append(statements, string(b.statements.addLanes))
 	}
 	if err := b.exec(ctx, statements...); err != nil {
-		_ = b.admin.Close()
+		b.close()
 		return nil, err
 	}
-	cfg.DBName = b.schema
 	return b, nil
 }
 
-func openAdmin(ctx context.Context, cfg *mysql.Config) (*sql.DB, error) {
-	for _, params := range []map[string]string{{"sql_log_bin": "0"}, {}} {
-		cfg := cfg.Clone()
-		cfg.ReadTimeout, cfg.WriteTimeout = patience, patience
-		cfg.Params = params
-		connector, err := mysqldb.Connector(cfg)
+// open opens b.admin. If the user may not choose what is logged, all is.
+func (b *box) open(ctx context.Context) error {
+	cfg := b.cfg.Clone()
+	cfg.ReadTimeout, cfg.WriteTimeout = patience, patience
+	cfg.Params = map[string]string{"sql_log_bin": "0"}
+	for {
+		admin, err := mysqldb.OpenConfig(cfg)
 		if err != nil {
-			return nil, err
+			return err
 		}
-		admin := sql.OpenDB(connector)
 		admin.SetMaxOpenConns(1)
-		if err = admin.PingContext(ctx); err == nil {
-			return admin, nil
+		b.admin = admin.DB
+		err = admin.PingContext(ctx)
+		if err == nil {
+			return nil
 		}
 		_ = admin.Close()
-		if len(params) == 0 {
-			return nil, err
+		if cfg.Params == nil {
+			return err
 		}
-		// The user of the DSN may not choose what is logged.
+		cfg.Params = nil
 	}
-	panic("not reached")
 }
 
 func (b *box) exec(ctx context.Context, statements ...string) error {

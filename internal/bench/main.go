@@ -30,9 +30,13 @@ type settings struct {
 	batch      int
 	maxBatches int
 	idle       int
+	retained   int
+	lasts      time.Duration
+	full       bool
 	statements bool
 	json       string
 	cpuprofile string
+	match      string
 }
 
 // section is a part of the run that can be asked for.
@@ -43,6 +47,11 @@ type section struct {
 
 var sections = []section{
 	{"drain", (*bench).drain},
+	{"peer", (*bench).peer},
+	{"latency", (*bench).latency},
+	{"claim", (*bench).claim},
+	{"hot", (*bench).hot},
+	{"matrix", (*bench).matrix},
 }
 
 func main() {
@@ -55,9 +64,13 @@ func main() {
 	flag.StringVar(&s.dbs, "db", "mysql,mariadb", "the databases to run them on")
 	flag.IntVar(&s.events, "events", 50_000, "events that a drain begins with")
 	flag.IntVar(&s.rounds, "rounds", 2, "how often each side of a comparison is measured, in turn; the middle counts")
+	flag.IntVar(&s.retained, "retained", 1_000_000, "published rows of a table that isn't empty; it has a tenth as many dead ones")
+	flag.DurationVar(&s.lasts, "lasts", 15*time.Second, "how long a load lasts in the latency section; half of it in the general table")
+	flag.BoolVar(&s.full, "full", false, "the whole general table: every combination, not only what differs from the first case in one thing")
 	flag.IntVar(&s.batch, "batch", 500, "events a claim")
 	flag.IntVar(&s.maxBatches, "batches", 0, "batches in flight; 0 for the relay's default")
 	flag.IntVar(&s.idle, "idle", 0, "idle connections that a relay's pool keeps; 0 for the default of database/sql")
+	flag.StringVar(&s.match, "case", "", "run only the sides that match this `pattern`, for a closer look; what is compared with others is not checked")
 	flag.BoolVar(&s.statements, "statements", false, "print how often each statement ran and how long it took")
 	flag.StringVar(&s.json, "json", "", "write the results to this `file` too")
 	flag.StringVar(&s.cpuprofile, "cpuprofile", "", "write a CPU profile to this `file`")
@@ -121,20 +134,10 @@ type bench struct {
 	dsn    string
 	report *report
 	out    io.Writer
+
+	process int // the server's, when it is ours to look at
 }
 
 func (b *bench) progress(format string, args ...any) {
 	fmt.Fprintf(b.out, "%-8s %s\n", b.flavor, fmt.Sprintf(format, args...))
-}
-
-func (b *bench) result(section string, s *side, unit string) {
-	b.report.Results = append(b.report.Results, result{
-		Section: section, Database: string(b.flavor), Case: s.name, Unit: unit, Value: s.value(), Rounds: s.values,
-	})
-}
-
-func (b *bench) atLeast(section, what string, value, bound float64) {
-	b.report.Checks = append(b.report.Checks, check{
-		Section: section, Database: string(b.flavor), What: what, Value: value, Bound: bound, Pass: value >= bound,
-	})
 }

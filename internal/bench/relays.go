@@ -13,21 +13,13 @@ import (
 	"github.com/outboxgen/outboxgen/runtime/outbox"
 )
 
-// confirmAtOnce is a publisher without a broker.
-type confirmAtOnce struct{}
-
-func (confirmAtOnce) Publish(_ context.Context, messages []outbox.Envelope) []error {
-	return make([]error, len(messages))
-}
-
 // crew is one relay or several that drain a box, each with a pool of its own.
 type crew struct {
 	relays     int
 	batch      int
-	maxBatches int // 0 for the relay's own default
-	idle       int // connections that a pool keeps
-	poll       time.Duration
-	publisher  func() (outbox.Publisher, func(), error) // nil for confirmAtOnce
+	maxBatches int           // 0 for the relay's own default
+	idle       int           // connections that a pool keeps
+	publisher  makePublisher // nil for one that confirms at once
 	meter      *meter
 }
 
@@ -65,7 +57,7 @@ func (b *box) drain(ctx context.Context, c crew, events int) (drained, error) {
 			return drained{}, err
 		}
 		pools = append(pools, p)
-		relay, end, err := b.newRelay(c, p, w)
+		relay, end, err := b.newRelay(ctx, c, p.DB, w.observer())
 		if err != nil {
 			return drained{}, err
 		}
@@ -105,22 +97,25 @@ func (b *box) drain(ctx context.Context, c crew, events int) (drained, error) {
 	return d, nil
 }
 
-func (b *box) newRelay(c crew, p *pool, w *work) (*outbox.Relay, func(), error) {
-	var publisher outbox.Publisher = confirmAtOnce{}
-	end := func() {}
-	if c.publisher != nil {
-		var err error
-		if publisher, end, err = c.publisher(); err != nil {
-			return nil, nil, err
-		}
+// newRelay makes a relay of the box's events, and a function that ends its publisher.
+func (b *box) newRelay(ctx context.Context, c crew, db *outbox.DB, observer *outbox.Observer) (*outbox.Relay, func(), error) {
+	publish := c.publisher
+	if publish == nil {
+		publish = atOnce
 	}
-	relay, err := outbox.NewRelay(b.kind.newStore(p.DB), publisher, &outbox.RelayConfig{
-		BatchSize:    c.batch,
-		MaxBatches:   c.maxBatches,
-		PollInterval: c.poll,
-		Logger:       warnings(),
-		Observer:     w.observer(),
+	publisher, end, err := publish(ctx, b.kind.byLane)
+	if err != nil {
+		return nil, nil, err
+	}
+	relay, err := outbox.NewRelay(b.kind.newStore(db), publisher, &outbox.RelayConfig{
+		BatchSize:  c.batch,
+		MaxBatches: c.maxBatches,
+		Logger:     warnings(),
+		Observer:   observer,
 	})
+	if err != nil {
+		end()
+	}
 	return relay, end, err
 }
 

@@ -18,6 +18,7 @@ type report struct {
 	Events    int               `json:"events"`
 	Rounds    int               `json:"rounds"`
 	Results   []result          `json:"results"`
+	Latencies []latencies       `json:"latencies"`
 	Checks    []check           `json:"checks"`
 }
 
@@ -44,7 +45,22 @@ type result struct {
 	Unit     string    `json:"unit"`
 	Value    float64   `json:"value"`
 	Rounds   []float64 `json:"rounds,omitempty"` // of which Value is the middle
-	Note     string    `json:"note,omitempty"`
+
+	ServerCPU float64 `json:"server_cpu_us_per_event,omitempty"`
+}
+
+// latencies are how long something took each time, in milliseconds.
+type latencies struct {
+	Section   string  `json:"section"`
+	Database  string  `json:"database"`
+	Case      string  `json:"case"`
+	Offered   int     `json:"offered_per_s,omitempty"`
+	Committed float64 `json:"committed_per_s,omitempty"`
+	Events    int     `json:"events"`
+	P50       float64 `json:"p50_ms"`
+	P95       float64 `json:"p95_ms"`
+	P99       float64 `json:"p99_ms"`
+	Max       float64 `json:"max_ms"`
 }
 
 // check is a ratio of two figures, or a figure, and what it must be.
@@ -69,18 +85,51 @@ func (c check) String() string {
 	return fmt.Sprintf("%s\t%s\t%s\t%s\t%.2f\t(%s %.2f)\t", verdict, c.Section, c.Database, c.What, c.Value, sign, c.Bound)
 }
 
+func (r *report) add(c check) {
+	c.Pass = c.Value >= c.Bound
+	if c.AtMost {
+		c.Pass = c.Value <= c.Bound
+	}
+	r.Checks = append(r.Checks, c)
+}
+
 func (r *report) print(out io.Writer) {
 	w := tabwriter.NewWriter(out, 0, 0, 2, ' ', 0)
-	fmt.Fprintln(w, "\nsection\tdatabase\tcase\tvalue\tunit\trounds\t")
-	for _, x := range r.Results {
-		fmt.Fprintf(w, "%s\t%s\t%s\t%s\t%s\t%s\t%s\n", x.Section, x.Database, x.Case, figure(x.Value), x.Unit, spread(x.Rounds), x.Note)
+	if len(r.Results) > 0 {
+		fmt.Fprintln(w, "\nsection\tdatabase\tcase\tvalue\tunit\trounds\tserver an event\t")
 	}
-	fmt.Fprintln(w)
+	for _, x := range r.Results {
+		fmt.Fprintf(w, "%s\t%s\t%s\t%s\t%s\t%s\t%s\t\n",
+			x.Section, x.Database, x.Case, figure(x.Value), x.Unit, spread(x.Rounds), serverCPU(x.ServerCPU))
+	}
 	_ = w.Flush()
+	if len(r.Latencies) > 0 {
+		fmt.Fprintln(w, "\nsection\tdatabase\tcase\toffered\tcommitted\ttimes\tp50\tp95\tp99\tmax, ms\t")
+	}
+	for _, x := range r.Latencies {
+		fmt.Fprintf(w, "%s\t%s\t%s\t%s\t%s\t%d\t%.1f\t%.1f\t%.1f\t%.1f\t\n", x.Section, x.Database, x.Case,
+			perSecond(float64(x.Offered)), perSecond(x.Committed), x.Events, x.P50, x.P95, x.P99, x.Max)
+	}
+	_ = w.Flush()
+	fmt.Fprintln(out)
 	for _, c := range r.Checks {
 		fmt.Fprintln(w, c)
 	}
 	_ = w.Flush()
+}
+
+func perSecond(n float64) string {
+	if n == 0 {
+		return ""
+	}
+	return fmt.Sprintf("%.0f/s", n)
+}
+
+func serverCPU(us float64) string {
+	if us == 0 {
+		return ""
+	}
+	return fmt.Sprintf("%.0f µs", us)
 }
 
 func figure(v float64) string {

@@ -20,6 +20,7 @@ func newBench(ctx context.Context, s settings, flavor dbserver.Flavor, r *report
 	if err != nil {
 		return nil, fmt.Errorf("%s is not a DSN", flavor.EnvVar())
 	}
+	b.process = serverProcess(cfg.Addr)
 	p, err := openPool(cfg, 0, nil)
 	if err != nil {
 		return nil, err
