@@ -35,9 +35,6 @@ func run(ctx context.Context) error {
 		return err
 	}
 	defer db.Close()
-	// Four batches are in flight, and there are claims and the purge. database/sql
-	// alone keeps two connections and would open the others again and again.
-	db.SetMaxIdleConns(8)
 
 	conn, err := nats.Connect(os.Getenv("ORDERS_NATS_URL"), natsjs.ConnOptions(nats.RetryOnFailedConnect(true))...)
 	if err != nil {
