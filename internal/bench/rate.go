@@ -31,11 +31,10 @@ func (b *bench) drainRate(ctx context.Context, box *box, c crew, events int) (sa
 	if c.batch == 0 {
 		c.batch = b.batch
 	}
-	c.maxBatches, c.idle = b.maxBatches, b.idle
+	c.maxBatches, c.idle, c.server = b.maxBatches, b.idle, b.process
 	if b.statements {
 		c.meter = newMeter()
 	}
-	before := cpuTime(b.process)
 	d, err := box.drain(ctx, c, events)
 	if err != nil {
 		return sample{}, err
@@ -46,14 +45,11 @@ func (b *bench) drainRate(ctx context.Context, box *box, c crew, events int) (sa
 	if b.statements {
 		c.meter.print(b.out, fmt.Sprintf("%d relays, %d batches, %d connections made, %v", c.relays, d.batches, d.connects, d.took))
 	}
-	return b.sample(events, d.took, before), nil
+	return rate(events, d.took, d.cpu), nil
 }
 
-func (b *bench) sample(events int, took, cpuBefore time.Duration) sample {
-	return sample{
-		value: float64(events) / took.Seconds(),
-		cpu:   (cpuTime(b.process) - cpuBefore) / time.Duration(events),
-	}
+func rate(events int, took, cpu time.Duration) sample {
+	return sample{value: float64(events) / took.Seconds(), cpu: cpu / time.Duration(events)}
 }
 
 // bareSide drains b.events events with a bare loop.
@@ -84,17 +80,18 @@ func (b *bench) bareRate(ctx context.Context, box *box, batch, events int, run b
 	if err := p.PingContext(ctx); err != nil {
 		return sample{}, err
 	}
-	before, start := cpuTime(b.process), time.Now()
+	cpu, start := cpuTime(b.process), time.Now()
 	if err := box.present(ctx); err != nil {
 		return sample{}, err
 	}
 	n, err := run(bareLoop{db: p.DB.DB, kind: box.kind, s: box.statements, batch: batch}, ctx)
 	took := time.Since(start)
+	cpu = cpuTime(b.process) - cpu
 	if err == nil && n != events {
 		err = fmt.Errorf("%d events of %d were marked", n, events)
 	}
 	if end := box.withdraw(context.WithoutCancel(ctx)); err == nil {
 		err = end
 	}
-	return b.sample(events, took, before), err
+	return rate(events, took, cpu), err
 }

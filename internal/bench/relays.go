@@ -21,11 +21,13 @@ type crew struct {
 	idle       int           // connections that a pool keeps
 	publisher  makePublisher // nil for one that confirms at once
 	meter      *meter
+	server     int // its process, or 0
 }
 
 // drained is what a crew did.
 type drained struct {
 	took     time.Duration // from when the events were there to the last mark
+	cpu      time.Duration // of the server, meanwhile
 	batches  int64         // claimed
 	connects int64
 	lost     int64 // events marked by nobody at first, for their lease was lost
@@ -70,7 +72,7 @@ func (b *box) drain(ctx context.Context, c crew, events int) (drained, error) {
 	if err := b.awaitRelays(ctx, c.relays); err != nil {
 		return drained{}, err
 	}
-	start := time.Now()
+	cpu, start := cpuTime(c.server), time.Now()
 	if err := b.present(ctx); err != nil {
 		return drained{}, err
 	}
@@ -81,6 +83,7 @@ func (b *box) drain(ctx context.Context, c crew, events int) (drained, error) {
 	case <-w.done:
 	case <-ctx.Done():
 	}
+	cpu = cpuTime(c.server) - cpu
 	stop()
 	relays.Wait()
 	err := errors.Join(append(errs, ctx.Err(), b.withdraw(context.WithoutCancel(ctx)))...)
@@ -90,7 +93,7 @@ func (b *box) drain(ctx context.Context, c crew, events int) (drained, error) {
 	if err != nil {
 		return drained{}, fmt.Errorf("%d events are not marked: %w", w.leftNow(), err)
 	}
-	d := drained{took: w.ended.Sub(start), batches: w.batches.Load(), lost: w.lost.Load()}
+	d := drained{took: w.ended.Sub(start), cpu: cpu, batches: w.batches.Load(), lost: w.lost.Load()}
 	for _, p := range pools {
 		d.connects += p.connects.Load()
 	}
