@@ -125,15 +125,7 @@ func (k kind) harness(t *testing.T, db *outbox.DB) storesuite.Harness {
 				}
 			})
 		},
-		Expire: func(t *testing.T) {
-			if k.ordered {
-				mustExec(t, db, "UPDATE outbox_lane SET lease_until = UTC_TIMESTAMP(6) - INTERVAL 1 SECOND WHERE lease_owner <> ''")
-				mustExec(t, db, "UPDATE outbox_event SET next_attempt_at = '1970-01-01' WHERE status = 0")
-				return
-			}
-			mustExec(t, db, `UPDATE outbox_event SET lease_until = UTC_TIMESTAMP(6) - INTERVAL 1 SECOND,
-				available_at = UTC_TIMESTAMP(6) - INTERVAL 1 SECOND WHERE status = 0 AND lease_owner <> ''`)
-		},
+		Expire: func(t *testing.T) { k.expire(t, db) },
 	}
 }
 
