@@ -75,10 +75,10 @@ func TestPurgeDedupDeleteLooksAgain(t *testing.T) {
 			t.Fatalf("%+v", pass)
 		}
 		statement := sent(t, proxy, "DELETE c FROM")
-		if p := explain(t, server, db, statement); p.key != "PRIMARY" || p.typ != "range" {
+		if p := explain(t, server, db, statement)[0]; p.key != "PRIMARY" || p.typ != "range" {
 			t.Errorf("the plan of %.60q: %+v", statement, p)
 		}
-		if p := explain(t, server, db, sent(t, proxy, "id >")); p.key != "PRIMARY" || p.typ != "range" || strings.Contains(p.extra, "filesort") {
+		if p := explain(t, server, db, sent(t, proxy, "id >"))[0]; p.key != "PRIMARY" || p.typ != "range" || strings.Contains(p.extra, "filesort") {
 			t.Errorf("the read's plan: %+v", p)
 		}
 		ids := regexp.MustCompile(`IN \(([0-9,]+)\)`).FindStringSubmatch(statement)[1]

@@ -41,13 +41,13 @@ func TestPurgePlans(t *testing.T) {
 				if purged.Events != int64(size.old) || purged.Relays != 2 {
 					t.Fatalf("%+v", purged)
 				}
-				if p := explain(t, server, db, sent(t, proxy, "available_at >=")); p.key != "ix_outbox_event_claim" ||
+				if p := explain(t, server, db, sent(t, proxy, "available_at >="))[0]; p.key != "ix_outbox_event_claim" ||
 					p.typ != "range" || strings.Contains(p.extra, "filesort") || strings.Contains(p.extra, "temporary") {
 					t.Errorf("the read's plan: %+v", p)
 				}
 				for _, text := range []string{"DELETE e FROM", "DELETE r FROM"} {
 					statement := sent(t, proxy, text)
-					if p := explain(t, server, db, statement); p.key != "PRIMARY" || p.typ != "range" {
+					if p := explain(t, server, db, statement)[0]; p.key != "PRIMARY" || p.typ != "range" {
 						t.Errorf("the plan of %.60q: %+v", statement, p)
 					}
 				}
