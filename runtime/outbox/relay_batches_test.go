@@ -174,6 +174,7 @@ func TestOutOfOrderConfirmsCountAndAreTold(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				store := newMemStore(0)
+				store.ordered = true
 				first := store.add("a")
 				for range 2 {
 					store.add("a")

@@ -2,6 +2,7 @@ package outbox
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"runtime/debug"
 	"slices"
@@ -37,7 +38,9 @@ func (r *relayRun) publish(ctx context.Context, b *leasedBatch, epoch int) []Eve
 	results := r.publishMessages(ctx, b, messages)
 	r.observer.answered(events, results, time.Since(began))
 	r.noteAvailability(epoch, results)
-	r.noteOrder(events, messages, results)
+	if b.Ordered {
+		r.noteOrder(events, messages, results)
+	}
 	r.noteUnknown(results)
 	for i := range events {
 		outcomes = append(outcomes, r.outcome(&events[i], results[i]))
@@ -141,7 +144,7 @@ func isAnswer(result error) bool {
 		return true
 	}
 	kind := FailureKindOf(result)
-	return kind == FailureFailed || kind == FailureRejected
+	return (kind == FailureFailed || kind == FailureRejected) && !errors.Is(result, errPublisherPanicked)
 }
 
 // noteUnknown tells of messages that the broker may have or not.

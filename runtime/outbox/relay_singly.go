@@ -3,6 +3,7 @@ package outbox
 import (
 	"context"
 	"errors"
+	"slices"
 )
 
 var (
@@ -12,8 +13,9 @@ var (
 )
 
 // publishSingly publishes one message after the other, after the publisher has
-// panicked. One message is to blame: it alone fails, and is dead in the end. The
-// others, of which some may have been sent, are repeated.
+// panicked. If one message is to blame, it alone fails, and is dead in the end; the
+// others, of which some may have been sent, are repeated. A publisher that panics
+// for every message is broken itself: that is an outage, and no message's fault.
 func (r *relayRun) publishSingly(ctx context.Context, b *leasedBatch, messages []Envelope) []error {
 	results := make([]error, len(messages))
 	if len(messages) == 1 {
@@ -42,6 +44,13 @@ func (r *relayRun) publishSingly(ctx context.Context, b *leasedBatch, messages [
 				results[later] = PublishHeldBack(errNoAnswer)
 			}
 			break
+		}
+	}
+	if !slices.ContainsFunc(results, isAnswer) {
+		for i, result := range results {
+			if errors.Is(result, errPublisherPanicked) {
+				results[i] = PublishUnavailable(errPublisherPanicked)
+			}
 		}
 	}
 	return results

@@ -91,6 +91,30 @@ func TestPanickingPublisher(t *testing.T) {
 	})
 }
 
+// A publisher that panics for every message is broken itself, and no event dies of it.
+func TestPublisherThatAlwaysPanicsIsAnOutage(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		_, log := newLogBook()
+		store, broken := newMemStore(1000), true
+		r, stop := startRelay(t, store, publisherBatch(func(m []outbox.Envelope) []error {
+			if broken {
+				panic("no")
+			}
+			return make([]error, len(m))
+		}), outbox.RelayConfig{MaxAttempts: 3, Logger: log})
+		time.Sleep(30 * time.Minute)
+		if s := r.Stats(); s.Dead > 30 || s.Pauses == 0 {
+			t.Errorf("stats %+v: most of the events must not die of it", s)
+		}
+		broken = false
+		time.Sleep(10 * time.Minute)
+		stop()
+		if n := store.count("published") + store.count("dead"); n != 1000 {
+			t.Errorf("%d events are published or dead, want 1000", n)
+		}
+	})
+}
+
 func TestErrorThatPanicsWhenAsked(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		store := newMemStore(3)
