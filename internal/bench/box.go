@@ -2,93 +2,128 @@ package main
 
 import (
 	"context"
+	"database/sql"
 	"fmt"
-	"strings"
+	"time"
 
 	"github.com/go-sql-driver/mysql"
 
-	"github.com/outboxgen/outboxgen/gen/orderevents"
 	"github.com/outboxgen/outboxgen/runtime/mysqldb"
-	"github.com/outboxgen/outboxgen/runtime/outbox"
 )
 
-// box is an outbox in a schema of its own, and a template to fill it from.
+// box is an outbox in a schema of its own. Its table outbox_event stays empty, so
+// that relays can start on it, until what a run drains was put together in a
+// second table, which then takes its place at once.
 type box struct {
-	db     *outbox.DB
-	schema string
-	events int
+	kind       *kind
+	statements *statements
+	cfg        *mysql.Config
+	admin      *sql.DB // one connection, patient, whose statements are not in the binary log
+	schema     string
+
+	nextMilli int64 // of the next event ids
 }
 
-func newBox(ctx context.Context, dsn string, events, size int) (*box, error) {
+// How long a statement of ours may take that fills a table.
+const patience = 5 * time.Minute
+
+// newBox makes the tables of a kind in a schema named after it and after what it is for.
+func newBox(ctx context.Context, dsn string, k *kind, purpose string) (*box, error) {
 	cfg, err := mysql.ParseDSN(dsn)
 	if err != nil {
 		return nil, err
 	}
-	admin, err := mysqldb.OpenConfig(cfg)
+	b := &box{kind: k, cfg: cfg, schema: "outboxgen_bench_" + k.name + "_" + purpose}
+	if b.statements, err = readStatements(k); err != nil {
+		return nil, err
+	}
+	if err := b.open(ctx); err != nil {
+		return nil, err
+	}
+	err = b.exec(ctx, "DROP DATABASE IF EXISTS "+b.schema, "CREATE DATABASE "+b.schema+" CHARACTER SET utf8mb4")
+	_ = b.admin.Close()
 	if err != nil {
 		return nil, err
 	}
-	defer admin.Close()
-	b := &box{schema: fmt.Sprintf("outboxgen_bench_%d", size), events: events}
-	for _, s := range []string{"DROP DATABASE IF EXISTS " + b.schema, "CREATE DATABASE " + b.schema + " CHARACTER SET utf8mb4"} {
-		if _, err := admin.ExecContext(ctx, s); err != nil {
-			return nil, err
-		}
-	}
 	cfg.DBName = b.schema
-	if b.db, err = mysqldb.OpenConfig(cfg); err != nil {
+	if err := b.open(ctx); err != nil {
 		return nil, err
 	}
-	for _, s := range append(orderevents.Schema(), "CREATE TABLE template LIKE outbox_event") {
-		if _, err := b.db.ExecContext(ctx, s); err != nil {
-			return nil, err
-		}
+	statements := append(k.schema(),
+		"CREATE TABLE "+staged+" LIKE outbox_event",
+		"CREATE TABLE bench_number (n INT NOT NULL PRIMARY KEY)",
+		numbersInsert())
+	if k.byLane {
+		statements = append(statements, string(b.statements.addLanes))
 	}
-	return b, b.fillTemplate(ctx, size)
+	if err := b.exec(ctx, statements...); err != nil {
+		b.close()
+		return nil, err
+	}
+	return b, nil
 }
 
-func (b *box) close() {
-	_, _ = b.db.Exec("DROP DATABASE " + b.schema)
-	_ = b.db.Close()
-}
-
-// fillTemplate writes events as a service would: ids that grow with time, one due
-// after the other.
-func (b *box) fillTemplate(ctx context.Context, size int) error {
-	const chunk = 500
-	payload := `{"note": "` + strings.Repeat("x", max(0, size-len(`{"note": ""}`))) + `"}`
-	row := `(?, 'order', ?, 'order.accepted', 1, 1, ?, '{}', UTC_TIMESTAMP(6), UTC_TIMESTAMP(6) - INTERVAL ? MICROSECOND)`
-	for n := 0; n < b.events; n += chunk {
-		size := min(chunk, b.events-n)
-		args := make([]any, 0, 4*size)
-		for i := range size {
-			args = append(args, outbox.NewEventID(), n+i, payload, b.events-n-i)
-		}
-		_, err := b.db.ExecContext(ctx, `INSERT INTO template (event_id, aggregate_type, aggregate_id, event_type,
-			event_version, schema_version, payload, headers, created_at, available_at) VALUES `+
-			strings.TrimSuffix(strings.Repeat(row+",", size), ","), args...)
+// open opens b.admin. If the user may not choose what is logged, all is.
+func (b *box) open(ctx context.Context) error {
+	cfg := b.cfg.Clone()
+	cfg.ReadTimeout, cfg.WriteTimeout = patience, patience
+	cfg.Params = map[string]string{"sql_log_bin": "0"}
+	for {
+		admin, err := mysqldb.OpenConfig(cfg)
 		if err != nil {
 			return err
 		}
+		admin.SetMaxOpenConns(1)
+		b.admin = admin.DB
+		err = admin.PingContext(ctx)
+		if err == nil {
+			return nil
+		}
+		_ = admin.Close()
+		if cfg.Params == nil {
+			return err
+		}
+		cfg.Params = nil
 	}
-	return nil
 }
 
-// refill makes the outbox as it was at the start.
-func (b *box) refill(ctx context.Context) error {
-	for _, s := range []string{
-		"TRUNCATE outbox_event",
-		"INSERT INTO outbox_event SELECT * FROM template ORDER BY event_id",
-		"ANALYZE TABLE outbox_event",
-	} {
-		if _, err := b.db.ExecContext(ctx, s); err != nil {
-			return err
+func (b *box) exec(ctx context.Context, statements ...string) error {
+	for _, s := range statements {
+		if _, err := b.admin.ExecContext(ctx, s); err != nil {
+			return fmt.Errorf("%s: %w", firstWords(s), err)
 		}
 	}
 	return nil
 }
 
-func (b *box) waiting(ctx context.Context) (n int, err error) {
-	err = b.db.QueryRowContext(ctx, "SELECT COUNT(*) FROM outbox_event WHERE status = 0").Scan(&n)
+func firstWords(s string) string { return s[:min(len(s), 60)] }
+
+// close drops the schema.
+func (b *box) close() {
+	ctx, cancel := context.WithTimeout(context.Background(), patience)
+	defer cancel()
+	_ = b.exec(ctx, "DROP DATABASE "+b.schema)
+	_ = b.admin.Close()
+}
+
+// The tables that take the place of outbox_event, and that it goes to meanwhile.
+const (
+	staged = "bench_staged"
+	idle   = "bench_idle"
+)
+
+// present makes the staged events the outbox, at once.
+func (b *box) present(ctx context.Context) error {
+	return b.exec(ctx, "RENAME TABLE outbox_event TO "+idle+", "+staged+" TO outbox_event")
+}
+
+// withdraw makes the outbox empty again.
+func (b *box) withdraw(ctx context.Context) error {
+	return b.exec(ctx, "RENAME TABLE outbox_event TO "+staged+", "+idle+" TO outbox_event")
+}
+
+// count counts the rows of the outbox with a status, those of dueAggregates only.
+func (b *box) count(ctx context.Context, status int) (n int, err error) {
+	err = b.admin.QueryRowContext(ctx, "SELECT COUNT(*) FROM outbox_event WHERE status = ?", status).Scan(&n)
 	return n, err
 }

@@ -1,8 +1,9 @@
-// Command bench measures how fast a relay drains an outbox, beside a bare loop of
-// the same statements without our code, in the same run.
+// Command bench measures an outbox: how fast relays drain it, beside bare loops of
+// the same statements, how long an event takes from its commit to the broker's
+// confirm, and what makes it slower. docs/performance.md says how to read it.
 //
 // The servers come from OUTBOXGEN_MYSQL_DSN and OUTBOXGEN_MARIADB_DSN; `make
-// bench` starts private ones.
+// bench` starts private ones. What it makes there it drops at the end.
 package main
 
 import (
@@ -10,45 +11,72 @@ import (
 	"errors"
 	"flag"
 	"fmt"
+	"io"
 	"os"
 	"os/signal"
-	"runtime"
 	"slices"
-	"strconv"
 	"strings"
-	"text/tabwriter"
 	"time"
 
 	"github.com/outboxgen/outboxgen/internal/dbserver"
 )
 
+// settings are the flags.
 type settings struct {
-	events int
-	sizes  []int
-	rounds int
-	batch  int
+	only       string
+	dbs        string
+	events     int
+	rounds     int
+	batch      int
+	maxBatches int
+	idle       int
+	retained   int
+	lasts      time.Duration
+	full       bool
+	statements bool
+	json       string
+	cpuprofile string
+	match      string
+}
+
+// section is a part of the run that can be asked for.
+type section struct {
+	name string
+	run  func(*bench, context.Context) error
+}
+
+var sections = []section{
+	{"drain", (*bench).drain},
+	{"peer", (*bench).peer},
+	{"latency", (*bench).latency},
+	{"claim", (*bench).claim},
+	{"hot", (*bench).hot},
+	{"matrix", (*bench).matrix},
 }
 
 func main() {
-	var (
-		s     settings
-		sizes string
-	)
-	flag.IntVar(&s.events, "events", 100_000, "events waiting at the start")
-	flag.StringVar(&sizes, "sizes", "300,4096", "bytes of payload, a comma between")
-	flag.IntVar(&s.rounds, "rounds", 2, "rounds, each of both loops, in turn the one and the other first; the means are compared")
-	flag.IntVar(&s.batch, "batch", 500, "events a claim")
-	flag.Parse()
-	for _, size := range strings.Split(sizes, ",") {
-		n, err := strconv.Atoi(size)
-		if err != nil || n < 1 {
-			fmt.Fprintf(os.Stderr, "bench: -sizes: %q is not a number of bytes\n", size)
-			os.Exit(2)
-		}
-		s.sizes = append(s.sizes, n)
+	s := settings{}
+	var names []string
+	for _, section := range sections {
+		names = append(names, section.name)
 	}
+	flag.StringVar(&s.only, "only", strings.Join(names, ","), "the `sections` to run")
+	flag.StringVar(&s.dbs, "db", "mysql,mariadb", "the databases to run them on")
+	flag.IntVar(&s.events, "events", 50_000, "events that a drain begins with")
+	flag.IntVar(&s.rounds, "rounds", 2, "how often each side of a comparison is measured, in turn; the middle counts")
+	flag.IntVar(&s.retained, "retained", 1_000_000, "published rows of a table that isn't empty; it has a tenth as many dead ones")
+	flag.DurationVar(&s.lasts, "lasts", 15*time.Second, "how long a load lasts in the latency section; half of it in the general table")
+	flag.BoolVar(&s.full, "full", false, "the whole general table: every combination, not only what differs from the first case in one thing")
+	flag.IntVar(&s.batch, "batch", 500, "events a claim")
+	flag.IntVar(&s.maxBatches, "batches", 0, "batches in flight; 0 for the relay's default")
+	flag.IntVar(&s.idle, "idle", 0, "idle connections that a relay's pool keeps; 0 for the default of database/sql")
+	flag.StringVar(&s.match, "case", "", "run only the sides that match this `pattern`, for a closer look; what is compared with others is not checked")
+	flag.BoolVar(&s.statements, "statements", false, "print how often each statement ran and how long it took")
+	flag.StringVar(&s.json, "json", "", "write the results to this `file` too")
+	flag.StringVar(&s.cpuprofile, "cpuprofile", "", "write a CPU profile to this `file`")
+	flag.Parse()
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
-	err := run(ctx, s)
+	err := profiled(s.cpuprofile, func() error { return run(ctx, s) })
 	stop()
 	if err != nil {
 		fmt.Fprintln(os.Stderr, "bench:", err)
@@ -56,91 +84,60 @@ func main() {
 	}
 }
 
-// leastRatio is what the relay must reach of the bare loop's rate.
-const leastRatio = 0.9
-
 func run(ctx context.Context, s settings) error {
-	fmt.Printf("%d events, batches of %d, %d rounds, %d CPUs, %s\n\n",
-		s.events, s.batch, s.rounds, runtime.NumCPU(), runtime.Version())
-	var (
-		rows []string
-		slow []string
-	)
-	for _, flavor := range dbserver.Flavors() {
-		dsn := os.Getenv(flavor.EnvVar())
-		if dsn == "" {
-			return fmt.Errorf("no %s server: run `make bench`, or set %s to a DSN", flavor, flavor.EnvVar())
-		}
-		for _, size := range s.sizes {
-			r, err := measure(ctx, s, dsn, size)
-			if err != nil {
-				return fmt.Errorf("%s, %d B: %w", flavor, size, err)
-			}
-			name := fmt.Sprintf("%s\t%d B", flavor, size)
-			rows = append(rows, fmt.Sprintf("%s\t%.0f\t%.0f\t%.2f\t", name, r.relay, r.bare, r.ratio()))
-			if r.ratio() < leastRatio {
-				slow = append(slow, strings.ReplaceAll(name, "\t", ", "))
-			}
+	for _, name := range strings.Split(s.only, ",") {
+		if !slices.ContainsFunc(sections, func(x section) bool { return x.name == name }) {
+			return fmt.Errorf("-only: there is no section %q", name)
 		}
 	}
-	out := tabwriter.NewWriter(os.Stdout, 0, 0, 2, ' ', 0)
-	fmt.Fprintln(out, "\ndatabase\tpayload\trelay, events/s\tbare loop, events/s\tratio\t")
-	for _, row := range rows {
-		fmt.Fprintln(out, row)
+	r := newReport(s)
+	var benches []*bench
+	for _, name := range strings.Split(s.dbs, ",") {
+		flavor := dbserver.Flavor(name)
+		if !slices.Contains(dbserver.Flavors(), flavor) {
+			return fmt.Errorf("-db: there is no database %q", name)
+		}
+		b, err := newBench(ctx, s, flavor, r)
+		if err != nil {
+			return err
+		}
+		benches = append(benches, b)
 	}
-	if err := out.Flush(); err != nil {
-		return err
+	err := runSections(ctx, s, benches)
+	r.print(os.Stdout)
+	if s.json != "" {
+		err = errors.Join(err, r.write(s.json))
 	}
-	if len(slow) > 0 {
-		return fmt.Errorf("below %.1f of the bare loop: %s", leastRatio, strings.Join(slow, "; "))
+	return errors.Join(err, r.failed())
+}
+
+func runSections(ctx context.Context, s settings, benches []*bench) error {
+	for _, section := range sections {
+		if !slices.Contains(strings.Split(s.only, ","), section.name) {
+			continue
+		}
+		for _, b := range benches {
+			start := time.Now()
+			if err := section.run(b, ctx); err != nil {
+				return fmt.Errorf("%s on %s: %w", section.name, b.flavor, err)
+			}
+			b.progress("%s took %v", section.name, time.Since(start).Round(time.Second))
+		}
 	}
 	return nil
 }
 
-// result has the mean rates of a case, in events a second.
-type result struct{ relay, bare float64 }
+// bench measures on one database.
+type bench struct {
+	settings
+	flavor dbserver.Flavor
+	dsn    string
+	report *report
+	out    io.Writer
 
-func (r result) ratio() float64 { return r.relay / r.bare }
-
-func measure(ctx context.Context, s settings, dsn string, size int) (result, error) {
-	b, err := newBox(ctx, dsn, s.events, size)
-	if err != nil {
-		return result{}, err
-	}
-	defer b.close()
-	var relay, bare []float64
-	for round := range s.rounds {
-		loops := []loop{{"bare loop", bareLoop, &bare}, {"relay", relayLoop, &relay}}
-		if round%2 == 1 {
-			slices.Reverse(loops) // neither has the warmer server
-		}
-		for _, loop := range loops {
-			if err := b.refill(ctx); err != nil {
-				return result{}, err
-			}
-			start := time.Now()
-			if err := loop.run(ctx, b, s); err != nil {
-				return result{}, errors.Join(fmt.Errorf("%s", loop.name), err)
-			}
-			rate := float64(s.events) / time.Since(start).Seconds()
-			*loop.rates = append(*loop.rates, rate)
-			fmt.Printf("round %d, %4d B, %-9s %6.0f events/s\n", round+1, size, loop.name, rate)
-		}
-	}
-	return result{relay: mean(relay), bare: mean(bare)}, nil
+	process int // the server's, when it is ours to look at
 }
 
-// loop is one way to drain.
-type loop struct {
-	name  string
-	run   func(context.Context, *box, settings) error
-	rates *[]float64
-}
-
-func mean(values []float64) float64 {
-	sum := 0.0
-	for _, v := range values {
-		sum += v
-	}
-	return sum / float64(len(values))
+func (b *bench) progress(format string, args ...any) {
+	fmt.Fprintf(b.out, "%-8s %s\n", b.flavor, fmt.Sprintf(format, args...))
 }

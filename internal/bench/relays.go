@@ -1,0 +1,175 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"os"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/outboxgen/outboxgen/runtime/outbox"
+)
+
+// crew is one relay or several that drain a box, each with a pool of its own.
+type crew struct {
+	relays     int
+	batch      int
+	maxBatches int           // 0 for the relay's own default
+	idle       int           // connections that a pool keeps
+	publisher  makePublisher // nil for one that confirms at once
+	meter      *meter
+	server     int // its process, or 0
+}
+
+// drained is what a crew did.
+type drained struct {
+	took     time.Duration // from when the events were there to the last mark
+	cpu      time.Duration // of the server, meanwhile
+	batches  int64         // claimed
+	connects int64
+	lost     int64 // events marked by nobody at first, for their lease was lost
+}
+
+// drain presents the staged events to waiting relays, and withdraws them when so
+// many are marked.
+func (b *box) drain(ctx context.Context, c crew, events int) (drained, error) {
+	ctx, cancel := context.WithTimeout(ctx, time.Minute+time.Duration(events)*time.Millisecond)
+	defer cancel()
+	w := &work{left: int64(events), done: make(chan struct{})}
+	running, stop := context.WithCancel(ctx)
+	defer stop()
+	var (
+		relays sync.WaitGroup
+		pools  []*pool
+		errs   = make([]error, c.relays)
+	)
+	defer func() {
+		stop()
+		relays.Wait()
+		for _, p := range pools {
+			_ = p.Close()
+		}
+	}()
+	for i := range c.relays {
+		p, err := openPool(b.cfg, c.idle, c.meter)
+		if err != nil {
+			return drained{}, err
+		}
+		pools = append(pools, p)
+		relay, end, err := b.newRelay(ctx, c, p.DB, w.observer())
+		if err != nil {
+			return drained{}, err
+		}
+		relays.Go(func() {
+			defer end()
+			errs[i] = relay.Run(running)
+			w.lost.Add(relay.Stats().Lost)
+		})
+	}
+	if err := b.awaitRelays(ctx, c.relays); err != nil {
+		return drained{}, err
+	}
+	cpu, start := cpuTime(c.server), time.Now()
+	if err := b.present(ctx); err != nil {
+		return drained{}, err
+	}
+	for _, p := range pools {
+		p.Wake()
+	}
+	select {
+	case <-w.done:
+	case <-ctx.Done():
+	}
+	cpu = cpuTime(c.server) - cpu
+	stop()
+	relays.Wait()
+	err := errors.Join(append(errs, ctx.Err(), b.withdraw(context.WithoutCancel(ctx)))...)
+	if n := w.failed.Load(); err == nil && n > 0 {
+		err = fmt.Errorf("%d calls of the store failed", n)
+	}
+	if err != nil {
+		return drained{}, fmt.Errorf("%d events are not marked: %w", w.leftNow(), err)
+	}
+	d := drained{took: w.ended.Sub(start), cpu: cpu, batches: w.batches.Load(), lost: w.lost.Load()}
+	for _, p := range pools {
+		d.connects += p.connects.Load()
+	}
+	return d, nil
+}
+
+// newRelay makes a relay of the box's events, and a function that ends its publisher.
+func (b *box) newRelay(ctx context.Context, c crew, db *outbox.DB, observer *outbox.Observer) (*outbox.Relay, func(), error) {
+	publish := c.publisher
+	if publish == nil {
+		publish = atOnce
+	}
+	publisher, end, err := publish(ctx, b.kind.byLane)
+	if err != nil {
+		return nil, nil, err
+	}
+	relay, err := outbox.NewRelay(b.kind.newStore(db), publisher, &outbox.RelayConfig{
+		BatchSize:  c.batch,
+		MaxBatches: c.maxBatches,
+		Logger:     warnings(),
+		Observer:   observer,
+	})
+	if err != nil {
+		end()
+	}
+	return relay, end, err
+}
+
+func warnings() *slog.Logger {
+	return slog.New(slog.NewTextHandler(os.Stderr, &slog.HandlerOptions{Level: slog.LevelWarn}))
+}
+
+// awaitRelays returns when the relays have signed on.
+func (b *box) awaitRelays(ctx context.Context, want int) error {
+	for {
+		var n int
+		err := b.admin.QueryRowContext(ctx, "SELECT COUNT(*) FROM outbox_relay WHERE alive_until > UTC_TIMESTAMP(6)").Scan(&n)
+		if err != nil {
+			return err
+		}
+		if n == want {
+			return nil
+		}
+		time.Sleep(20 * time.Millisecond)
+	}
+}
+
+// work is what relays have to do.
+type work struct {
+	done chan struct{}
+
+	mu    sync.Mutex
+	left  int64
+	ended time.Time
+
+	batches, lost, failed atomic.Int64
+}
+
+func (w *work) leftNow() int64 {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return w.left
+}
+
+func (w *work) observer() *outbox.Observer {
+	return &outbox.Observer{
+		Claimed:     func(outbox.Claimed) { w.batches.Add(1) },
+		StoreFailed: func(outbox.StoreFailed) { w.failed.Add(1) },
+		Settled: func(s outbox.Settled) {
+			w.mu.Lock()
+			defer w.mu.Unlock()
+			before := w.left
+			if w.left -= int64(s.Published); w.left <= 0 && before > 0 {
+				w.ended = time.Now()
+				close(w.done)
+			}
+		},
+	}
+}
