@@ -14,8 +14,12 @@ import (
 // there are many claims.
 const claimBatch = 50
 
+// deep is how many times as many events wait in a deep backlog.
+const deep = 4
+
 // claim compares how long a claim takes in a table that holds many published and
-// dead events with the same in one that holds none, claim by claim in turn.
+// dead events with the same in one that holds none, claim by claim in turn; and
+// with that of a deep backlog.
 func (b *bench) claim(ctx context.Context) error {
 	for _, k := range []*kind{aggregate, none} {
 		if !b.wanted(k.text) {
@@ -43,7 +47,14 @@ func (b *bench) claim(ctx context.Context) error {
 		b.report.Latencies = append(b.report.Latencies,
 			empty.latencies(b, "claim", k.text+", empty table"),
 			full.latencies(b, "claim", fmt.Sprintf("%s, %d published and %d dead", k.text, b.retained, b.retained/10)))
-		b.report.add(b.limit("claim", k.text+", p99 in the full table, of the empty one", full.p99()/empty.p99(), 1.5))
+		b.report.add(b.limit("claim", k.text+", p99 in the full table, of the empty one", full.percentile(0.99)/empty.percentile(0.99), 1.5))
+		usual := empty.percentile(0.5)
+		if err := b.claimDeep(ctx, empty); err != nil {
+			return err
+		}
+		b.report.Latencies = append(b.report.Latencies,
+			empty.latencies(b, "claim", fmt.Sprintf("%s, backlog of %d instead of at most %d", k.text, deep*b.events, b.events)))
+		b.report.add(b.limit("claim", k.text+", p50 with a deep backlog, of the usual one", empty.percentile(0.5)/usual, 2))
 	}
 	return nil
 }
@@ -121,6 +132,25 @@ func (b *bench) claimAll(ctx context.Context, empty, full *claimer) error {
 	return nil
 }
 
+// claimDeep claims some batches of a deep backlog.
+func (b *bench) claimDeep(ctx context.Context, c *claimer) error {
+	c.times = nil
+	backlog := b.due(small)
+	backlog.events *= deep
+	if err := c.box.stage(ctx, false, backlog); err != nil {
+		return err
+	}
+	if err := c.box.present(ctx); err != nil {
+		return err
+	}
+	for range min(200, b.events/claimBatch) {
+		if _, err := c.claim(ctx); err != nil {
+			return err
+		}
+	}
+	return c.box.withdraw(ctx)
+}
+
 // claim claims a batch, notes how long that took, and settles it.
 func (c *claimer) claim(ctx context.Context) (events int, err error) {
 	start := time.Now()
@@ -141,7 +171,9 @@ func (c *claimer) claim(ctx context.Context) (events int, err error) {
 	return len(outcomes), err
 }
 
-func (c *claimer) p99() float64 { return percentile(slices.Sorted(slices.Values(c.times)), 0.99) }
+func (c *claimer) percentile(part float64) float64 {
+	return percentile(slices.Sorted(slices.Values(c.times)), part)
+}
 
 func (c *claimer) latencies(b *bench, section, name string) latencies {
 	times := slices.Sorted(slices.Values(c.times))

@@ -3,7 +3,6 @@ package main
 import (
 	"context"
 	"fmt"
-	"regexp"
 	"slices"
 	"time"
 )
@@ -63,12 +62,6 @@ func (b *bench) addResult(section, unit string, s *side) {
 		Section: section, Database: string(b.flavor), Case: s.name, Unit: unit,
 		Value: s.value(), Rounds: s.values, ServerCPU: median(s.cpu),
 	})
-}
-
-// wanted reports whether a side matches -case.
-func (b *bench) wanted(name string) bool {
-	matched, err := regexp.MatchString(b.match, name)
-	return matched && err == nil
 }
 
 // atLeast checks that x is at least so many times y. With -case, they may not have run.

@@ -2,6 +2,8 @@ package main
 
 import (
 	"context"
+
+	"github.com/outboxgen/outboxgen/internal/dbserver"
 )
 
 // The drain section's sizes of payload, in bytes.
@@ -38,7 +40,7 @@ func (b *bench) drain(ctx context.Context) error {
 		return err
 	}
 	b.atLeast("drain", "ordering: aggregate, of ordering: none", measured[aggregate].relay, measured[none].relay,
-		map[string]float64{"mysql": 1.3, "mariadb": 1.1}[string(b.flavor)])
+		map[dbserver.Flavor]float64{dbserver.MySQL: 1.3, dbserver.MariaDB: 1.1}[b.flavor])
 	for _, k := range []*kind{aggregate, none} {
 		s := measured[k]
 		b.atLeast("drain", k.text+", relay, of the bare loop of its statements", s.relay, s.bare, 0.9)

@@ -41,6 +41,22 @@ func (m *meter) add(name string, began time.Time) {
 	s.took += took
 }
 
+// roundTrips counts them, if the DSN has interpolateParams: a BEGIN takes two, for
+// the isolation level has a statement of its own.
+func (m *meter) roundTrips() (n int) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	for name, s := range m.spent {
+		n += s.calls
+		if name == begin {
+			n += s.calls
+		}
+	}
+	return n
+}
+
+const begin = "BEGIN"
+
 // print tells of each statement, the most costly first.
 func (m *meter) print(out io.Writer, what string) {
 	m.mu.Lock()
@@ -105,7 +121,7 @@ func (c *watchedConn) QueryContext(ctx context.Context, query string, args []dri
 }
 
 func (c *watchedConn) BeginTx(ctx context.Context, opts driver.TxOptions) (driver.Tx, error) {
-	defer c.meter.add("BEGIN", time.Now())
+	defer c.meter.add(begin, time.Now())
 	tx, err := c.meteredConn.BeginTx(ctx, opts)
 	if err != nil {
 		return nil, err

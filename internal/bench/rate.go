@@ -43,7 +43,8 @@ func (b *bench) drainRate(ctx context.Context, box *box, c crew, events int) (sa
 		return sample{}, fmt.Errorf("%d events lost their lease", d.lost)
 	}
 	if b.statements {
-		c.meter.print(b.out, fmt.Sprintf("%d relays, %d batches, %d connections made, %v", c.relays, d.batches, d.connects, d.took))
+		c.meter.print(b.out, fmt.Sprintf("%d relays in %v: %d batches, %.1f in flight, %.1f round trips each, %d connections",
+			c.relays, d.took.Round(time.Millisecond), d.batches, d.inFlight, float64(c.meter.roundTrips())/float64(d.batches), d.connects))
 	}
 	return rate(events, d.took, d.cpu), nil
 }

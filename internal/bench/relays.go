@@ -29,6 +29,7 @@ type drained struct {
 	took     time.Duration // from when the events were there to the last mark
 	cpu      time.Duration // of the server, meanwhile
 	batches  int64         // claimed
+	inFlight float64       // batches, claimed and not settled, on average
 	connects int64
 	lost     int64 // events marked by nobody at first, for their lease was lost
 }
@@ -38,7 +39,7 @@ type drained struct {
 func (b *box) drain(ctx context.Context, c crew, events int) (drained, error) {
 	ctx, cancel := context.WithTimeout(ctx, time.Minute+time.Duration(events)*time.Millisecond)
 	defer cancel()
-	w := &work{left: int64(events), done: make(chan struct{})}
+	w := newWork(events)
 	running, stop := context.WithCancel(ctx)
 	defer stop()
 	var (
@@ -94,6 +95,7 @@ func (b *box) drain(ctx context.Context, c crew, events int) (drained, error) {
 		return drained{}, fmt.Errorf("%d events are not marked: %w", w.leftNow(), err)
 	}
 	d := drained{took: w.ended.Sub(start), cpu: cpu, batches: w.batches.Load(), lost: w.lost.Load()}
+	d.inFlight = w.batchTime.Seconds() / d.took.Seconds()
 	for _, p := range pools {
 		d.connects += p.connects.Load()
 	}
@@ -145,11 +147,17 @@ func (b *box) awaitRelays(ctx context.Context, want int) error {
 type work struct {
 	done chan struct{}
 
-	mu    sync.Mutex
-	left  int64
-	ended time.Time
+	mu        sync.Mutex
+	left      int64
+	ended     time.Time
+	claimed   map[string]time.Time // batches in flight, by their first event
+	batchTime time.Duration        // that batches were in flight, added up
 
 	batches, lost, failed atomic.Int64
+}
+
+func newWork(events int) *work {
+	return &work{left: int64(events), done: make(chan struct{}), claimed: map[string]time.Time{}}
 }
 
 func (w *work) leftNow() int64 {
@@ -160,14 +168,24 @@ func (w *work) leftNow() int64 {
 
 func (w *work) observer() *outbox.Observer {
 	return &outbox.Observer{
-		Claimed:     func(outbox.Claimed) { w.batches.Add(1) },
-		StoreFailed: func(outbox.StoreFailed) { w.failed.Add(1) },
-		Settled: func(s outbox.Settled) {
+		Claimed: func(c outbox.Claimed) {
+			w.batches.Add(1)
 			w.mu.Lock()
 			defer w.mu.Unlock()
+			w.claimed[c.Events[0].Key] = time.Now()
+		},
+		StoreFailed: func(outbox.StoreFailed) { w.failed.Add(1) },
+		Settled: func(s outbox.Settled) {
+			now := time.Now()
+			w.mu.Lock()
+			defer w.mu.Unlock()
+			if began, ok := w.claimed[s.Outcomes[0].Key]; ok {
+				w.batchTime += now.Sub(began)
+				delete(w.claimed, s.Outcomes[0].Key)
+			}
 			before := w.left
 			if w.left -= int64(s.Published); w.left <= 0 && before > 0 {
-				w.ended = time.Now()
+				w.ended = now
 				close(w.done)
 			}
 		},
