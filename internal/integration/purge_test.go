@@ -3,9 +3,9 @@ package integration
 import (
 	"context"
 	"log/slog"
-	"strconv"
+	"regexp"
+	"strings"
 	"testing"
-	"time"
 
 	"github.com/go-sql-driver/mysql"
 
@@ -132,6 +132,63 @@ func TestPurgeEvents(t *testing.T) {
 	})
 }
 
+// Whatever was read before, the DELETE itself looks at what it deletes.
+func TestPurgeDeleteLooksAgain(t *testing.T) {
+	eachPurge(t, func(t *testing.T, k purgeKind, server dbtest.Database, db *outbox.DB) {
+		fillAged(t, db, 5, "2", "8 DAY", longAgo)
+		proxy := mysqlproxy.Start(t, server.Addr)
+		if pass := mustPurge(t, k.purger(t, open(t, via(t, server, proxy.Addr(), nil)), purge.Config{})); pass.Events != 5 {
+			t.Fatalf("%+v", pass)
+		}
+		statement := sent(t, proxy, "DELETE e FROM")
+		id := regexp.MustCompile(`IN \('([^']+)'`).FindStringSubmatch(statement)[1]
+		for _, c := range []struct {
+			status, published string
+			want              int64
+		}{
+			{"0", longAgo, 0}, {"3", longAgo, 0}, {"2", "UTC_TIMESTAMP(6) - INTERVAL 7 DAY + INTERVAL 1 MINUTE", 0}, {"2", longAgo, 1},
+		} {
+			mustExec(t, db, "DELETE FROM outbox_event")
+			fillAged(t, db, 1, c.status, "8 DAY", c.published)
+			mustExec(t, db, "UPDATE outbox_event SET event_id = ?", id)
+			result, err := db.ExecContext(t.Context(), statement)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if n, err := result.RowsAffected(); err != nil || n != c.want {
+				t.Errorf("%d rows with status %s, published at %s, were deleted (%v), want %d", n, c.status, c.published, err, c.want)
+			}
+		}
+	})
+}
+
+// The account of a purger needs no more than this.
+func TestPurgeGrants(t *testing.T) {
+	each(t, func(t *testing.T, server dbtest.Database, db *outbox.DB) {
+		user := server.Name + "_p"
+		user = user[len(user)-20:]
+		server.Exec(t, "CREATE USER "+user+"@'%' IDENTIFIED BY 'secret'")
+		t.Cleanup(func() { server.Exec(t, "DROP USER "+user+"@'%'") })
+		for _, grant := range []string{
+			"SELECT, DELETE ON outbox_event", "DELETE ON outbox_failure", "SELECT (event_id) ON outbox_failure",
+			"SELECT, DELETE ON outbox_relay", "SELECT, DELETE ON consumed_event", "SELECT, INSERT, UPDATE, DELETE ON outbox_task",
+		} {
+			server.Exec(t, "GRANT "+strings.Replace(grant, " ON ", " ON "+server.Name+".", 1)+" TO "+user+"@'%'")
+		}
+		fillAged(t, db, 100, "2", "8 DAY", longAgo)
+		fillConsumed(t, db, 100, kept30Days, "31 DAY")
+		limited := open(t, via(t, server, "", func(c *mysql.Config) { c.User, c.Passwd = user, "secret" }))
+		for _, p := range []*purge.Purger{purgeKinds[0].purger(t, limited, purge.Config{}), dedupPurger(t, limited, purge.Config{})} {
+			if pass := mustPurge(t, p); pass.Events+pass.Consumed != 100 {
+				t.Errorf("%+v", pass)
+			}
+		}
+		if err := limited.QueryRowContext(t.Context(), "SELECT COUNT(*) FROM outbox_lane").Scan(new(int)); err == nil {
+			t.Error("the account may more than it was granted")
+		}
+	})
+}
+
 // Where events are deleted when they are published, only the relays' rows are purged.
 func TestPurgeOfDeletingOutbox(t *testing.T) {
 	dbtest.Each(t, func(t *testing.T, server dbtest.Database) {
@@ -165,115 +222,5 @@ func TestPurgeBehindYoungEvents(t *testing.T) {
 				}
 			})
 		})
-	}
-}
-
-// later opens a pool to whose connections it is so much later than to others.
-func later(t *testing.T, server dbtest.Database, d time.Duration) *outbox.DB {
-	t.Helper()
-	now := strconv.FormatInt(time.Now().Add(d).Unix(), 10)
-	return open(t, via(t, server, "", func(c *mysql.Config) { c.Params = map[string]string{"timestamp": now} }))
-}
-
-// A purger that died is replaced when its hold ends, by the database's clock.
-func TestPurgeHolderIsReplaced(t *testing.T) {
-	eachPurge(t, func(t *testing.T, k purgeKind, server dbtest.Database, db *outbox.DB) {
-		// What a killed process leaves.
-		mustExec(t, db, `INSERT INTO outbox_task (task, holder, holder_until)
-			VALUES ('purge-events', 'dead', UTC_TIMESTAMP(6) + INTERVAL 1500000 MICROSECOND)`)
-		if pass := mustPurge(t, k.purger(t, db, purge.Config{})); pass.Elected {
-			t.Fatal("two purgers are elected")
-		}
-		passes := make(chan purge.Pass, 1)
-		stop := startPurge(t, k.purger(t, db, purge.Config{Interval: 10 * time.Millisecond, Observer: func(p purge.Pass, _ error) {
-			select {
-			case passes <- p:
-			default:
-			}
-		}}))
-		defer stop()
-		var over bool
-		if pass := <-passes; !pass.Elected {
-			t.Errorf("%+v", pass)
-		}
-		err := db.QueryRowContext(t.Context(), `SELECT holder <> 'dead' AND holder_until > UTC_TIMESTAMP(6) FROM outbox_task`).Scan(&over)
-		if err != nil || !over {
-			t.Errorf("the dead purger's hold is not over (%v)", err)
-		}
-		if pass := mustPurge(t, k.purger(t, db, purge.Config{})); pass.Elected {
-			t.Error("a second purger is elected")
-		}
-	})
-}
-
-// Purgers that all believe in their election do no harm: each event is deleted
-// once, and none of them gets an error.
-func TestPurgersAtOnce(t *testing.T) {
-	eachPurge(t, func(t *testing.T, k purgeKind, server dbtest.Database, db *outbox.DB) {
-		const events, purgers = 10_000, 3
-		fillAged(t, db, events, "2", "9*86400000000 + n MICROSECOND", longAgo)
-		passes := make(chan purge.Pass, purgers)
-		for i := range purgers {
-			// To each the hold of those before it is long over.
-			p := k.purger(t, later(t, server, time.Duration(i)*time.Hour), purge.Config{BatchSize: 100})
-			go func() {
-				pass, err := p.Purge(t.Context())
-				if err != nil || !pass.Elected {
-					t.Errorf("%+v, %v", pass, err)
-				}
-				passes <- pass
-			}()
-			for !p.Stats().Elected && count(t, db, "outbox_event") > 0 {
-				time.Sleep(time.Millisecond) // until it is at work, and the next one comes
-			}
-		}
-		deleted := int64(0)
-		for range purgers {
-			deleted += (<-passes).Events
-		}
-		if left := count(t, db, "outbox_event"); deleted != events || left != 0 {
-			t.Errorf("%d events were deleted, %d are left", deleted, left)
-		}
-	})
-}
-
-// What breaks in the middle is gone through: a COMMIT whose reply is lost, a
-// connection.
-func TestPurgeGoesOnAfterFaults(t *testing.T) {
-	for _, statement := range []string{"COMMIT", "DELETE e FROM", "available_at >=", "INTO outbox_task"} {
-		for name, action := range map[string]mysqlproxy.Action{"request cut": mysqlproxy.CutRequest, "reply cut": mysqlproxy.CutReply} {
-			t.Run(statement+" "+name, func(t *testing.T) {
-				dbtest.Each(t, func(t *testing.T, server dbtest.Database) {
-					t.Parallel()
-					server.Exec(t, rows.Schema()...)
-					db := open(t, server.DSN)
-					fillAged(t, db, 1000, "2", "8 DAY", longAgo)
-					proxy := mysqlproxy.Start(t, server.Addr)
-					fault := proxy.At(action, mysqlproxy.Has(statement))
-					empty := make(chan struct{}, 1)
-					p, err := rows.NewPurger(open(t, via(t, server, proxy.Addr(), nil)), quiet(purge.Config{
-						Interval: 20 * time.Millisecond,
-						Observer: func(_ purge.Pass, err error) {
-							if err == nil && count(t, db, "outbox_event") == 0 {
-								select {
-								case empty <- struct{}{}:
-								default:
-								}
-							}
-						},
-					}))
-					if err != nil {
-						t.Fatal(err)
-					}
-					stop := startPurge(t, p)
-					<-fault.Hit
-					<-empty
-					stop()
-					if s := p.Stats(); s.Failures == 0 || count(t, db, "outbox_task") != 0 {
-						t.Errorf("the fault did not happen: %+v", s)
-					}
-				})
-			})
-		}
 	}
 }

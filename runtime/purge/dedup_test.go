@@ -2,6 +2,7 @@ package purge_test
 
 import (
 	"context"
+	"errors"
 	"log/slog"
 	"slices"
 	"testing"
@@ -227,5 +228,8 @@ type deleteOrder struct {
 
 func (d deleteOrder) DeleteConsumed(ctx context.Context, db outbox.DBTX, p purge.DeleteConsumedParams) (int64, error) {
 	*d.order = append(*d.order, p.ConsumerName)
+	if p.RetainUs != time.Hour.Microseconds() {
+		return 0, errors.New("a DELETE with another time to retain")
+	}
 	return d.fake.DeleteConsumed(ctx, db, p)
 }

@@ -62,6 +62,18 @@ func (f *fake) read(call string) (rows, fromStart int) {
 	return rows, fromStart
 }
 
+// readsFrom counts the reads of events from such a place in the index, or from before it.
+func (f *fake) readsFrom(us int64) (n int) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	for _, s := range f.seen {
+		if s.call == "select events" && s.from <= us {
+			n++
+		}
+	}
+	return n
+}
+
 func eventsPurger(t *testing.T, f *fake, keep time.Duration, lanes int, cfg purge.Config) *purge.Purger {
 	t.Helper()
 	cfg.Logger = slog.New(slog.DiscardHandler)
@@ -159,21 +171,51 @@ func TestEventsBehindYoungOnes(t *testing.T) {
 	}
 }
 
+// Old and young events that are due at one moment, in whatever order and however many.
+func TestEventsOfOneMoment(t *testing.T) {
+	for _, c := range []struct{ young, old, batch int }{{600, 450, 100}, {15_000, 450, 500}, {0, 60_000, 5000}} {
+		synctest.Test(t, func(t *testing.T) {
+			f := newFake()
+			due := time.Now().Add(-2 * keep)
+			for range c.young {
+				f.add(due, time.Now())
+			}
+			for range c.old {
+				f.add(due, due)
+			}
+			pass := mustPurge(t, eventsPurger(t, f, keep, 0, purge.Config{BatchSize: c.batch}))
+			if pass.Events != int64(c.old) || f.left() != c.young {
+				t.Errorf("%+v: %+v, %d left", c, pass, f.left())
+			}
+			for _, s := range f.seen {
+				if s.call == "delete events" && s.rows > c.batch {
+					t.Errorf("%+v: %d deleted at once", c, s.rows)
+				}
+			}
+		})
+	}
+}
+
 // What is published behind the cursor, such as a dead event that was put back, is
 // found too.
 func TestEventsPublishedBehindTheCursor(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		f := newFake()
-		waits := f.add(time.Now().Add(-24*keep), never)
-		for i := range 500 {
-			f.add(time.Now().Add(-2*keep+time.Duration(i)), time.Now().Add(-2*keep+time.Second))
+		due := time.Now().Add(-24 * keep)
+		waits := f.add(due, never)
+		for at := -2 * keep; at < 0; at += 20 * time.Second { // there is always something to do
+			f.add(time.Now().Add(at), time.Now().Add(at+time.Second))
 		}
 		stop := start(t, eventsPurger(t, f, keep, 0, purge.Config{BatchSize: 100}))
 		wait(time.Minute)
 		f.publish(waits)
 		wait(keep)
-		if f.left() != 1 {
+		if f.left() != 1 && f.events[0].id != waits {
 			t.Error("it was deleted before it was old")
+		}
+		// Meanwhile the index between it and the cursor is not waded through each minute.
+		if n := f.readsFrom(due.UnixMicro()); n > 7 {
+			t.Errorf("%d looks from its place on, in an hour", n)
 		}
 		wait(11 * time.Minute)
 		stop()
@@ -235,32 +277,6 @@ func TestEventsYoungForLong(t *testing.T) {
 		stop()
 		if n := f.left(); n != 0 {
 			t.Errorf("%d events are left an hour after they were old", n)
-		}
-	})
-}
-
-func TestLanesTakeTurns(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		const lanes = 4
-		f := newFake()
-		due := time.Now().Add(-2 * keep)
-		for i := range 3000 {
-			f.addTo(0, due.Add(time.Duration(i)*time.Microsecond), due)
-		}
-		for lane := range uint16(lanes) {
-			f.addTo(lane, due.Add(time.Second), due)
-		}
-		stop := start(t, eventsPurger(t, f, keep, lanes, purge.Config{BatchSize: 100}))
-		wait(time.Second)
-		stop()
-		if n := f.left(); n != 0 {
-			t.Errorf("%d events are left", n)
-		}
-		for lane := range uint16(lanes) {
-			at := slices.IndexFunc(f.seen, func(s statement) bool { return s.call == "select events" && s.lane == lane })
-			if at < 0 || at > 2*lanes {
-				t.Errorf("lane %d is first read by statement %d", lane, at)
-			}
 		}
 	})
 }

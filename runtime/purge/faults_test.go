@@ -127,6 +127,25 @@ func TestPauseAndObserver(t *testing.T) {
 	})
 }
 
+func TestObserverThatPanics(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		f := newFake()
+		var text strings.Builder
+		p, err := purge.NewEvents(f.pool(t), f, keep, 0, &purge.Config{
+			Logger: log(&text), Observer: func(purge.Pass, error) { panic("secret") },
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+		stop := start(t, p)
+		wait(9 * time.Minute)
+		stop()
+		if n := strings.Count(text.String(), "observer panicked"); p.Stats().Passes != 10 || n != 1 || strings.Contains(text.String(), "secret") {
+			t.Errorf("%+v\n%s", p.Stats(), &text)
+		}
+	})
+}
+
 func TestConfig(t *testing.T) {
 	f := newFake()
 	db := f.pool(t)

@@ -41,3 +41,29 @@ func TestRelays(t *testing.T) {
 		})
 	}
 }
+
+func TestLanesTakeTurns(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		const lanes = 4
+		f := newFake()
+		due := time.Now().Add(-2 * keep)
+		for i := range 3000 {
+			f.addTo(0, due.Add(time.Duration(i)*time.Microsecond), due)
+		}
+		for lane := range uint16(lanes) {
+			f.addTo(lane, due.Add(time.Second), due)
+		}
+		stop := start(t, eventsPurger(t, f, keep, lanes, purge.Config{BatchSize: 100}))
+		wait(time.Second)
+		stop()
+		if n := f.left(); n != 0 {
+			t.Errorf("%d events are left", n)
+		}
+		for lane := range uint16(lanes) {
+			at := slices.IndexFunc(f.seen, func(s statement) bool { return s.call == "select events" && s.lane == lane })
+			if at < 0 || at > 2*lanes {
+				t.Errorf("lane %d is first read by statement %d", lane, at)
+			}
+		}
+	})
+}
