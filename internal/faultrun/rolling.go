@@ -36,11 +36,12 @@ func (r *rollingReport) String() string {
 // runRolling ends each relay with SIGTERM and starts it again, one after the other,
 // while events are written. The broker answers promptly: nothing may be published twice.
 func runRolling(ctx context.Context, k kind, db *outbox.DB, dsn string, s rollingSettings) (*rollingReport, error) {
-	const aggregates = 100
-	took := time.Duration(s.relays*s.rounds+2) * s.pause // at least
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
 	w := &workload{
-		db: db, kind: k, seed: s.seed, aggregates: aggregates, writers: 4, rate: s.rate,
-		events: max(1, int(took.Seconds()*float64(s.rate))/aggregates),
+		db: db, kind: k, seed: s.seed, writers: 4, rate: s.rate,
+		aggregates: 100, events: 10_000, // more than there is time for
+		enough: make(chan struct{}),
 	}
 	if err := w.prepare(ctx); err != nil {
 		return nil, err
@@ -68,6 +69,7 @@ func runRolling(ctx context.Context, k kind, db *outbox.DB, dsn string, s rollin
 			restarts++
 		}
 	}
+	close(w.enough)
 	if err := <-writing; err != nil {
 		return nil, err
 	}
@@ -85,7 +87,7 @@ func runRolling(ctx context.Context, k kind, db *outbox.DB, dsn string, s rollin
 	if k.name == rowsKind.name {
 		r.problems = nil // no order is promised
 	}
-	if _, err := r.checkTable(ctx, db, log, alwaysConfirm, aggregates*w.events); err != nil {
+	if _, err := r.checkTable(ctx, db, log, alwaysConfirm, int(w.written.Load())); err != nil {
 		return r, err
 	}
 	if r.Repeats > 0 {

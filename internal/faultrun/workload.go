@@ -24,6 +24,8 @@ type workload struct {
 	writers    int
 	rate       int // events a second; 0 for as many as can be
 
+	enough chan struct{} // closed when no more are to be written; nil for never
+
 	written atomic.Int64
 }
 
@@ -42,7 +44,7 @@ func (w *workload) prepare(ctx context.Context) error {
 	return nil
 }
 
-// write writes all events; any error of the database's ends it.
+// write writes the events; any error of the database's ends it.
 func (w *workload) write(ctx context.Context) error {
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
@@ -79,6 +81,8 @@ func (w *workload) feed(ctx context.Context, next chan<- int64) {
 		}
 		select {
 		case next <- order:
+		case <-w.enough:
+			return
 		case <-ctx.Done():
 			return
 		}
