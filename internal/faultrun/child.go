@@ -73,7 +73,8 @@ func relayConfig(lease time.Duration) *outbox.RelayConfig {
 	return &outbox.RelayConfig{
 		BatchSize: 50, Lease: lease, PublishTimeout: lease / 2,
 		PollInterval: 50 * time.Millisecond,
-		MaxAttempts:  maxAttempts, RetryBackoff: 100 * time.Millisecond, RetryBackoffMax: 300 * time.Millisecond,
+		// So long that an event often waits while its lane goes to another relay, which must learn of it from the table.
+		MaxAttempts: maxAttempts, RetryBackoff: 1500 * time.Millisecond, RetryBackoffMax: 1500 * time.Millisecond,
 		OutageBackoff: 50 * time.Millisecond, OutageBackoffMax: 200 * time.Millisecond,
 		Logger: slog.New(slog.DiscardHandler),
 	}

@@ -1,23 +1,26 @@
 package main
 
 import (
+	"context"
 	"errors"
 	"math/rand/v2"
 	"sync"
 	"time"
 )
 
-// faults kills relays and starts them again, and stops others past their lease,
-// until it is told to end.
+// faults kills relays and starts them again, ends some as a deploy does, so that
+// their lanes are free at once, and stops others past their lease, until it is
+// told to end.
 type faults struct {
 	fleet   *fleet
 	ending  chan struct{}
 	workers sync.WaitGroup
 
-	mu    sync.Mutex
-	kills int
-	stops int
-	err   error
+	mu       sync.Mutex
+	kills    int
+	restarts int
+	stops    int
+	err      error
 }
 
 const (
@@ -28,6 +31,7 @@ const (
 func startFaults(f *fleet) *faults {
 	out := &faults{fleet: f, ending: make(chan struct{})}
 	out.workers.Go(func() { out.repeat(out.kill) })
+	out.workers.Go(func() { out.repeat(out.restart) })
 	for range stoppers {
 		out.workers.Go(func() { out.repeat(out.stop) })
 	}
@@ -78,6 +82,18 @@ func (f *faults) kill(p *place, atMessage bool) error {
 	f.kills++
 	f.mu.Unlock()
 	return f.fleet.start(p)
+}
+
+func (f *faults) restart(p *place, _ bool) error {
+	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
+	defer cancel()
+	if err := f.fleet.restart(ctx, p); err != nil {
+		return err
+	}
+	f.mu.Lock()
+	f.restarts++
+	f.mu.Unlock()
+	return nil
 }
 
 // stop stops a relay until another one must have taken over.

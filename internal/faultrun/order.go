@@ -28,6 +28,7 @@ type orderReport struct {
 	Written    int64
 	Dead       int
 	Kills      int
+	Restarts   int
 	Stops      int // past the lease
 	LostLeases int // events
 	Troubles   map[string]int
@@ -36,9 +37,9 @@ type orderReport struct {
 
 func (r *orderReport) String() string {
 	return fmt.Sprintf("%d written, %d confirmed, %d repeats, %d dead; answers: %d rejected, %d failed, %d lost, %d after the event's end; "+
-		"%d kills, %d stops past the lease, %d events of lost leases, troubles %v; %v",
+		"%d kills, %d restarts, %d stops past the lease, %d events of lost leases, troubles %v; %v",
 		r.Written, r.Events, r.Repeats, r.Dead, r.Rejected, r.Failed, r.Lost, r.AfterEnd,
-		r.Kills, r.Stops, r.LostLeases, r.Troubles, r.Took.Round(time.Second/10))
+		r.Kills, r.Restarts, r.Stops, r.LostLeases, r.Troubles, r.Took.Round(time.Second/10))
 }
 
 // runOrder writes events on aggregates while relays are killed and stopped, and
@@ -77,7 +78,7 @@ func runOrder(ctx context.Context, db *outbox.DB, dsn string, s orderSettings) (
 
 	log := b.arrivals()
 	r := &orderReport{
-		tally: readLog(log), Written: w.written.Load(), Kills: f.kills, Stops: f.stops,
+		tally: readLog(log), Written: w.written.Load(), Kills: f.kills, Restarts: f.restarts, Stops: f.stops,
 		LostLeases: relays.lost, Troubles: relays.troubles,
 	}
 	if err == nil {

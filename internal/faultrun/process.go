@@ -28,7 +28,7 @@ type fleet struct {
 	troubles map[string]int // errors of the store, by call and the server's number
 }
 
-// place is where a relay runs. Who does something to it holds the lock.
+// place is where a relay runs. Who of several does something to it holds the lock.
 type place struct {
 	sync.Mutex
 	index   int

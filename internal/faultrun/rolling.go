@@ -101,8 +101,6 @@ func runRolling(ctx context.Context, k kind, db *outbox.DB, dsn string, s rollin
 
 // restart ends a relay, which must go without an error, and starts another in its place.
 func (f *fleet) restart(ctx context.Context, p *place) error {
-	p.Lock()
-	defer p.Unlock()
 	select {
 	case <-p.started:
 	case err := <-p.ended:

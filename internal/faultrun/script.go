@@ -34,7 +34,7 @@ const (
 
 // maxAttempts is the relays' MaxAttempts: more than the failures of an event that
 // is to be published in the end.
-const maxAttempts = 4
+const maxAttempts = 3
 
 // dies holds for an event that must be dead in the end.
 func (f fate) dies() bool { return f == fateReject || f == fateFailAlways }
@@ -44,13 +44,13 @@ func fateOf(id uuid.UUID) fate {
 	switch n := int(id[14])<<8 | int(id[15]); n % 200 {
 	case 0, 1:
 		return fateReject
-	case 2, 3, 4:
+	case 2, 3, 4, 5:
 		return fateFailOnce
-	case 5, 6:
+	case 6, 7, 8:
 		return fateFailTwice
-	case 7:
+	case 9:
 		return fateFailAlways
-	case 8, 9:
+	case 10, 11:
 		return fateLoseReply
 	default:
 		return fateConfirm
