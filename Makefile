@@ -54,6 +54,14 @@ nats: setup ## Run a throwaway NATS server until Ctrl-C and print its URL
 bench: setup ## Measure the relay against a bare loop of its statements, on both databases
 	$(WITH_SERVERS) -- go run ./internal/bench $(BENCH_ARGS)
 
+.PHONY: soak
+soak: setup ## Run millions of events through the relays and watch memory and connections (half an hour)
+	$(WITH_SERVERS) -- go run ./internal/soak $(SOAK_ARGS)
+
+.PHONY: order
+order: setup ## Kill, stop and restart relays at full size and check the order (a quarter of an hour or more)
+	$(WITH_SERVERS) -- go run ./internal/faultrun $(ORDER_ARGS)
+
 .PHONY: lint
 lint: setup ## Run golangci-lint (fetched and built at the first run)
 	go run github.com/golangci/golangci-lint/v2/cmd/golangci-lint@v2.15.0 run

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strconv"
 	"time"
 
 	"github.com/nats-io/nats.go/jetstream"
@@ -27,6 +28,7 @@ type facts struct {
 	sales     map[salesKey]salesRow
 	consumers map[string]*consumerFacts
 
+	old              oldRows
 	relayDeath       relayDeath
 	consumerDeath    consumerDeath
 	blocked          blockedTenantFacts
@@ -43,16 +45,20 @@ type orderRow struct {
 }
 
 type eventRow struct {
-	ID      string
-	Type    string
-	OrderID int64
-	Tenant  int64
-	State   string
-	Owner   string // of the relay that marked it
-	Day     string // of acceptance; empty for another event
+	ID        string
+	Type      string
+	OrderID   int64
+	Tenant    int64
+	State     string
+	Published time.Time // by the database's clock
+	Day       string    // of acceptance; empty for another event
 }
 
-type streamMessage struct{ EventID, Type string }
+type streamMessage struct {
+	EventID, Type string
+	Order         string
+	Version       int64
+}
 
 type jobRow struct {
 	EventID string
@@ -78,6 +84,9 @@ type consumerFacts struct {
 	Reported   bool   // its process told its figures
 }
 
+// oldRows counts an event published long ago and its dedup rows.
+type oldRows struct{ before, after int }
+
 // relayDeath is what the killed relay left behind.
 type relayDeath struct {
 	bySIGKILL bool
@@ -85,8 +94,9 @@ type relayDeath struct {
 }
 
 type leftEvent struct {
-	id, state, owner string
-	heldByVictim     bool
+	id, state    string
+	heldByVictim bool
+	leaseUntil   time.Time // by the database's clock
 }
 
 // consumerDeath is what the killed consumer left behind.
@@ -120,16 +130,19 @@ func (c *cast) collectService(ctx context.Context, f *facts) (err error) {
 		return fmt.Errorf("read the orders: %w", err)
 	}
 	f.events, err = rows(ctx, c.stage.db, func(scan scanner) (e eventRow, err error) {
-		err = scan(&e.ID, &e.Type, &e.OrderID, &e.State, &e.Owner, &e.Tenant, &e.Day)
+		var published int64
+		err = scan(&e.ID, &e.Type, &e.OrderID, &e.State, &published, &e.Tenant, &e.Day)
+		e.Published = time.UnixMicro(published)
 		return e, err
-	}, `SELECT s.event_id, s.event_type, s.aggregate_id, s.state, s.lease_owner,
+	}, `SELECT s.event_id, s.event_type, s.aggregate_id, s.state, TIMESTAMPDIFF(MICROSECOND, '1970-01-01', s.published_at),
 			JSON_UNQUOTE(JSON_EXTRACT(e.payload, '$.tenant_id')),
 			COALESCE(LEFT(JSON_UNQUOTE(JSON_EXTRACT(e.payload, '$.accepted_at')), 10), '')
 		FROM outbox_event_state s JOIN outbox_event e ON e.event_id = s.event_id ORDER BY s.event_id`)
 	if err != nil {
 		return fmt.Errorf("read the events: %w", err)
 	}
-	return nil
+	f.old.after, err = c.stage.countOld(ctx)
+	return err
 }
 
 func (c *cast) collectEffects(ctx context.Context, f *facts) (err error) {
@@ -191,7 +204,11 @@ func (c *cast) collectStream(ctx context.Context, f *facts) error {
 		if err != nil {
 			return fmt.Errorf("read the stream: %w", errors.Join(err, context.Cause(ctx)))
 		}
-		f.stream = append(f.stream, streamMessage{EventID: m.Headers().Get("ce-id"), Type: m.Headers().Get("ce-type")})
+		h := m.Headers()
+		version, _ := strconv.ParseInt(h.Get("ce-aggregateversion"), 10, 64) // what is no number is judged as 0
+		f.stream = append(f.stream, streamMessage{
+			EventID: h.Get("ce-id"), Type: h.Get("ce-type"), Order: h.Get("ce-subject"), Version: version,
+		})
 	}
 	return nil
 }

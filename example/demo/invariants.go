@@ -34,6 +34,7 @@ func judge(f *facts) []verdict {
 		judgeRollbacks(f),
 		judgeEvents(f),
 		judgePublished(f),
+		judgeOrder(f),
 		judgeKilledRelay(f),
 		judgeLostLease(f),
 		judgeKilledConsumer(f),
@@ -42,6 +43,7 @@ func judge(f *facts) []verdict {
 		judgeSales(f),
 		judgeForeignKey(f),
 		judgeAttempts(f),
+		judgePurge(f),
 	}
 }
 
@@ -140,6 +142,39 @@ func judgePublished(f *facts) verdict {
 	}
 	v.conclusive(len(f.events) > 0, "there was no event")
 	v.figures = fmt.Sprintf("%s in %s", count(len(f.events), "event"), count(len(f.stream), "message"))
+	return v
+}
+
+// judgeOrder looks at the first copy of each event: a repeat may come behind newer ones.
+func judgeOrder(f *facts) verdict {
+	v := verdict{claim: "in the stream each order's events are in the order of its versions, but for repeats"}
+	seen := map[string]bool{}
+	last := map[string]streamMessage{}
+	followers := 0
+	for _, m := range f.stream {
+		if seen[m.EventID] {
+			continue
+		}
+		seen[m.EventID] = true
+		before, follows := last[m.Order]
+		last[m.Order] = m
+		if follows {
+			followers++
+			v.want(before.Version < m.Version, "order %s: %s of version %d comes behind %s of version %d",
+				m.Order, m.Type, m.Version, before.Type, before.Version)
+		}
+		v.want(follows == (m.Type != orderevents.EventTypeOrderAccepted), "order %s: %s comes behind %q", m.Order, m.Type, before.Type)
+	}
+	v.conclusive(followers > 0, "no order has a second event in the stream")
+	v.figures = count(followers, "order") + " with two events"
+	return v
+}
+
+func judgePurge(f *facts) verdict {
+	v := verdict{claim: "an event and dedup rows past their retention were purged"}
+	v.conclusive(f.old.before > 0, "nothing was old")
+	v.want(f.old.after == 0, "%d of %d old rows are still there", f.old.after, f.old.before)
+	v.figures = count(f.old.before, "row")
 	return v
 }
 

@@ -2,6 +2,7 @@ package main
 
 import (
 	"fmt"
+	"time"
 
 	"github.com/outboxgen/outboxgen/gen/orderevents"
 )
@@ -24,16 +25,19 @@ func judgeKilledRelay(f *facts) verdict {
 }
 
 func judgeLostLease(f *facts) verdict {
-	v := verdict{claim: "what it had leased was marked by another relay, under that one's lease, never by its own"}
-	owners := map[string]string{}
+	v := verdict{claim: "no other relay marked them before the end of the dead one's lease"}
+	published := map[string]time.Time{}
 	for _, e := range f.events {
-		owners[e.ID] = e.Owner
+		published[e.ID] = e.Published
 	}
+	var last time.Duration
 	for _, e := range f.relayDeath.batch {
-		v.want(owners[e.id] != "" && owners[e.id] != e.owner, "event %s was marked by %q, the dead relay was %q", e.id, owners[e.id], e.owner)
+		after := published[e.id].Sub(e.leaseUntil)
+		v.want(after >= 0, "event %s was marked %v before the end of the lease", e.id, -after)
+		last = max(last, after)
 	}
 	v.conclusive(len(f.relayDeath.batch) > 0, "no relay left anything behind")
-	v.figures = count(len(f.relayDeath.batch), "event")
+	v.figures = fmt.Sprintf("all of them within %.1f s after it", last.Seconds())
 	return v
 }
 

@@ -3,6 +3,7 @@ package main
 import (
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/shopspring/decimal"
 
@@ -27,6 +28,7 @@ func healthy() *facts {
 	a.refused(requestKey{1, "r3"})
 	a.cancelled(1)
 	ten := decimal.NewFromInt(10)
+	leaseEnd := time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
 	return &facts{
 		answers: a,
 		orders: []orderRow{
@@ -34,11 +36,13 @@ func healthy() *facts {
 			{ID: 2, Key: k2, Status: "accepted", Currency: "EUR", Total: ten, EventID: "a2"},
 		},
 		events: []eventRow{
-			{ID: "a1", Type: "order.accepted", OrderID: 1, Tenant: 1, State: "PUBLISHED", Owner: "relay-1", Day: "2026-01-02"},
-			{ID: "a2", Type: "order.accepted", OrderID: 2, Tenant: blockedTenant, State: "PUBLISHED", Owner: "relay-1", Day: "2026-01-02"},
-			{ID: "c1", Type: "order.cancelled", OrderID: 1, Tenant: 1, State: "PUBLISHED", Owner: "relay-1"},
+			{ID: "a1", Type: "order.accepted", OrderID: 1, Tenant: 1, State: "PUBLISHED", Day: "2026-01-02"},
+			{ID: "a2", Type: "order.accepted", OrderID: 2, Tenant: blockedTenant, State: "PUBLISHED", Published: leaseEnd, Day: "2026-01-02"},
+			{ID: "c1", Type: "order.cancelled", OrderID: 1, Tenant: 1, State: "PUBLISHED"},
 		},
-		stream: []streamMessage{{"a1", "order.accepted"}, {"a2", "order.accepted"}, {"c1", "order.cancelled"}, {"a2", "order.accepted"}},
+		stream: []streamMessage{
+			{"a1", "order.accepted", "1", 1}, {"a2", "order.accepted", "2", 1}, {"c1", "order.cancelled", "1", 2}, {"a2", "order.accepted", "2", 1},
+		},
 		jobs: []jobRow{
 			{"a1", 1, "order-accepted"}, {"c1", 1, "order-cancelled"}, {"a2", blockedTenant, "order-accepted"},
 		},
@@ -51,10 +55,11 @@ func healthy() *facts {
 			planner: {outbox.ConsumerStats{Attempts: 7, Applied: 3, Duplicates: 2, Errors: 2}, 7, true},
 			report:  {outbox.ConsumerStats{Attempts: 3, Applied: 2, Duplicates: 1}, 3, true},
 		},
-		relayDeath:       relayDeath{bySIGKILL: true, batch: []leftEvent{{id: "a2", state: "PUBLISHING", owner: "relay-2", heldByVictim: true}}},
+		relayDeath:       relayDeath{bySIGKILL: true, batch: []leftEvent{{id: "a2", state: "PUBLISHING", heldByVictim: true, leaseUntil: leaseEnd}}},
 		consumerDeath:    consumerDeath{bySIGKILL: true, event: "a1", dedupRows: 1, jobs: 1},
 		blocked:          blockedTenantFacts{published: 1},
 		foreignKeyErrors: 2,
+		old:              oldRows{before: 3},
 	}
 }
 
@@ -95,7 +100,15 @@ func TestBrokenFactsFail(t *testing.T) {
 		"its batch was marked":          {func(f *facts) { f.relayDeath.batch[0].state = "PUBLISHED" }, "the relay killed"},
 		"its batch was another's":       {func(f *facts) { f.relayDeath.batch[0].heldByVictim = false }, "the relay killed"},
 		"its batch came once":           {func(f *facts) { f.stream = f.stream[:3] }, "the relay killed"},
-		"the dead relay marked":         {func(f *facts) { f.events[1].Owner = "relay-2" }, "what it had leased"},
+		"marked within its lease":       {func(f *facts) { f.events[1].Published = f.events[1].Published.Add(-1) }, "no other relay marked"},
+		"its batch wasn't marked":       {func(f *facts) { f.events[1].Published = time.Time{} }, "no other relay marked"},
+		"it left nothing":               {func(f *facts) { f.relayDeath.batch = nil }, "no other relay marked"},
+		"cancelled before accepted":     {func(f *facts) { f.stream[0], f.stream[2] = f.stream[2], f.stream[0] }, "in the stream each order"},
+		"a version comes back":          {func(f *facts) { f.stream[2].Version = 1 }, "in the stream each order"},
+		"accepted twice":                {func(f *facts) { f.stream[2].Type = "order.accepted" }, "in the stream each order"},
+		"no order has two events":       {func(f *facts) { f.stream = f.stream[:2] }, "in the stream each order"},
+		"old rows are left":             {func(f *facts) { f.old.after = 1 }, "an event and dedup rows"},
+		"nothing was old":               {func(f *facts) { f.old.before = 0 }, "an event and dedup rows"},
 		"the consumer wasn't killed":    {func(f *facts) { f.consumerDeath.bySIGKILL = false }, "the consumer killed"},
 		"it hadn't committed":           {func(f *facts) { f.consumerDeath.dedupRows = 0 }, "the consumer killed"},
 		"its message wasn't absorbed":   {func(f *facts) { f.consumers[planner].Duplicates = 1 }, "the consumer killed"},

@@ -26,7 +26,7 @@ import (
 )
 
 // storyTimeout bounds everything after the set-up. With 3,000 orders it takes
-// half a minute.
+// less than a minute.
 func storyTimeout(orders int) time.Duration {
 	return 2*time.Minute + time.Duration(orders)*40*time.Millisecond
 }

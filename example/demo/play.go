@@ -27,12 +27,17 @@ var consumerNames = []string{orderevents.ConsumerNameNotificationPlanner, ordere
 
 // play runs the load and sees to what happens meanwhile, in whatever order.
 func (c *cast) play(ctx context.Context, l *load, errands []errand, found *facts) error {
-	loaded := make(chan error, 1)
-	begin := time.Now()
-	go func() { loaded <- l.run(ctx, errands) }()
-	if err := c.startRelays(ctx, len(errands)/10); err != nil {
+	early := len(errands) / 10
+	if err := l.run(ctx, errands[:early]); err != nil {
 		return err
 	}
+	if err := c.startRelays(ctx); err != nil {
+		return err
+	}
+	ordersBefore, _ := l.answers.counts()
+	loaded := make(chan error, 1)
+	begin := time.Now()
+	go func() { loaded <- l.run(ctx, errands[early:]) }()
 	var (
 		relayDied      = c.relayVictim.done
 		consumerDied   = c.consumerVictim.done
@@ -54,7 +59,7 @@ func (c *cast) play(ctx context.Context, l *load, errands []errand, found *facts
 			late = time.After(deathTimeout)
 			orders, refused := l.answers.counts()
 			c.out.event("the clients have their answers: %s orders, %s refused (%.0f orders/s)",
-				number(orders), number(refused), float64(orders)/time.Since(begin).Seconds())
+				number(orders), number(refused), float64(orders-ordersBefore)/time.Since(begin).Seconds())
 		case <-relayDied:
 			relayDied = nil
 			err = c.relayDeath(ctx, found)
@@ -74,25 +79,47 @@ func (c *cast) play(ctx context.Context, l *load, errands []errand, found *facts
 	return nil
 }
 
-// startRelays lets some events wait first: orders need neither relay nor broker,
-// and the victim shall have more than one event in its hands. It starts
-// first, for then it finds them all.
-func (c *cast) startRelays(ctx context.Context, waiting int) (err error) {
-	ctx, cancel := context.WithTimeoutCause(ctx, 60*time.Second, fmt.Errorf("there were not %d events after a minute", waiting))
+// startRelays starts two for the orders that were taken without one. The victim is
+// the second: it gets its share of the lanes, and the others go on when it dies.
+func (c *cast) startRelays(ctx context.Context) (err error) {
+	ctx, cancel := context.WithTimeoutCause(ctx, 60*time.Second, errors.New("the relays did not start within a minute"))
 	defer cancel()
-	for events := 0; events < waiting; {
-		if !sleep(ctx, 20*time.Millisecond) {
-			return context.Cause(ctx)
-		}
-		if err := c.stage.db.QueryRowContext(ctx, "SELECT COUNT(*) FROM outbox_event").Scan(&events); err != nil {
-			return fmt.Errorf("count the events: %w", err)
-		}
+	const waiting = "SELECT COUNT(*) FROM outbox_event WHERE status = 0"
+	var events int
+	if err := c.stage.db.QueryRowContext(ctx, waiting).Scan(&events); err != nil {
+		return fmt.Errorf("count the events: %w", err)
+	}
+	c.out.event("%s events wait in the table, for orders need neither a relay nor a broker; relay-1 starts", number(events))
+	if err := c.startRelay("relay-1"); err != nil {
+		return err
+	}
+	if err := c.await(ctx, waiting, 0); err != nil {
+		return err
 	}
 	if c.relayVictim, err = c.startVictim("relay-2", relayVictim); err != nil {
 		return err
 	}
-	c.out.event("the first %s events wait in the table; two relays start, and relay-2 will be killed", number(waiting))
-	return c.startRelay("relay-1")
+	if err := c.await(ctx, "SELECT COUNT(*) FROM outbox_relay", 2); err != nil {
+		return err
+	}
+	c.out.event("relay-1 has published them; relay-2 shares the work from now on, and will be killed")
+	return nil
+}
+
+// await waits until the database counts so many.
+func (c *cast) await(ctx context.Context, query string, want int) error {
+	for {
+		var n int
+		err := c.stage.db.QueryRowContext(ctx, query).Scan(&n)
+		switch {
+		case err != nil:
+			return fmt.Errorf("%s: %w", query, err)
+		case n == want:
+			return nil
+		case !sleep(ctx, 20*time.Millisecond):
+			return context.Cause(ctx)
+		}
+	}
 }
 
 // relayDeath looks at the dead relay's last batch while its lease still runs, and
@@ -114,12 +141,13 @@ func (c *cast) relayDeath(ctx context.Context, found *facts) error {
 			return fmt.Errorf("look up event %s: %w", id, err)
 		}
 		death.batch = append(death.batch, leftEvent{
-			id: id, state: state.State, owner: state.LeaseOwner, heldByVictim: state.LeasePID == int64(c.relayVictim.pid()),
+			id: id, state: state.State, heldByVictim: state.LeasePID == int64(c.relayVictim.pid()), leaseUntil: state.LeaseUntil,
 		})
 	}
 	if len(death.batch) > 0 {
 		c.out.event("relay-2 got SIGKILL between the broker's confirm and the mark of %s;"+
-			" the table says %s, under its lease of %v", count(len(death.batch), "event"), death.batch[0].state, relayLease)
+			" the table says %s, under its lease; its lanes wait for the end of that, %v at most, the others go on",
+			count(len(death.batch), "event"), death.batch[0].state, relayLease)
 	}
 	c.out.event("relay-3 takes its place")
 	return c.startRelay("relay-3")
@@ -226,9 +254,9 @@ func (c *cast) show(ctx context.Context, l *load) {
 	for sleep(ctx, 250*time.Millisecond) {
 		var published, waiting, effects int
 		err := c.stage.db.QueryRowContext(ctx,
-			`SELECT (SELECT COUNT(*) FROM outbox_event WHERE status = 2),
+			`SELECT (SELECT COUNT(*) FROM outbox_event WHERE status = 2 AND event_id <> ?),
 				(SELECT COUNT(*) FROM outbox_event WHERE status = 0),
-				(SELECT COUNT(*) FROM notification_job)`).Scan(&published, &waiting, &effects)
+				(SELECT COUNT(*) FROM notification_job)`, oldEvent).Scan(&published, &waiting, &effects)
 		if err != nil || ctx.Err() != nil {
 			continue // an ornament; what is wrong shows elsewhere
 		}

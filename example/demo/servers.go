@@ -35,6 +35,9 @@ const (
 	soldOut = "sold-out"
 	// articles is how many others there are, all in good supply.
 	articles = 40
+	// oldEvent was published, and applied by both consumers, longer ago than
+	// anything is kept.
+	oldEvent = "018cc251-f400-7000-8000-000000000000"
 )
 
 // stage is what the processes run on.
@@ -170,12 +173,29 @@ func (s *stage) createSchema(ctx context.Context) error {
 	for i := range articles {
 		statements = append(statements, fmt.Sprintf("INSERT INTO stock (sku, available) VALUES ('%s', 1000000)", sku(i)))
 	}
+	statements = append(statements,
+		`INSERT INTO outbox_event (event_id, aggregate_type, aggregate_id, event_type, event_version, schema_version,
+			payload, headers, created_at, available_at, status, published_at)
+		VALUES ('`+oldEvent+`', 'order', '0', 'order.accepted', 1, 1, '{"tenant_id": 1}', '{}', '2024-01-01', '2024-01-01', 2, '2024-01-01')`,
+		`INSERT INTO consumed_event (consumer_name, event_id, consumed_at)
+		VALUES ('notification-planner', '`+oldEvent+`', '2024-01-01'), ('sales-report', '`+oldEvent+`', '2024-01-01')`,
+	)
 	for _, statement := range statements {
 		if _, err := s.db.ExecContext(ctx, statement); err != nil {
 			return err
 		}
 	}
 	return nil
+}
+
+// countOld counts what is to be purged.
+func (s *stage) countOld(ctx context.Context) (n int, err error) {
+	err = s.db.QueryRowContext(ctx, `SELECT (SELECT COUNT(*) FROM outbox_event WHERE event_id = ?)
+		+ (SELECT COUNT(*) FROM consumed_event WHERE event_id = ?)`, oldEvent, oldEvent).Scan(&n)
+	if err != nil {
+		return 0, fmt.Errorf("count the old rows: %w", err)
+	}
+	return n, nil
 }
 
 func channelFor(tenant int) string {

@@ -53,6 +53,10 @@ func tell(ctx context.Context, opts options, s *stage, p *processes, out *printe
 	out.startClock()
 	out.step("The story")
 	c := &cast{stage: s, processes: p, out: out, programs: opts.programs(), seen: newLogEvents()}
+	before, err := s.countOld(ctx)
+	if err != nil {
+		return nil, err
+	}
 	url, err := c.startAll(ctx)
 	if err != nil {
 		return nil, err
@@ -64,7 +68,7 @@ func tell(ctx context.Context, opts options, s *stage, p *processes, out *printe
 	l := newLoad(url)
 	go c.show(showing, l)
 
-	found := &facts{answers: l.answers}
+	found := &facts{answers: l.answers, old: oldRows{before: before}}
 	if err := c.play(ctx, l, errands, found); err != nil {
 		return nil, err
 	}

@@ -35,7 +35,7 @@ const (
 const (
 	fatalBatch      = 2
 	fatalBatchSize  = 10
-	fatalBatchAtAll = 50 // of whatever size
+	fatalBatchAtAll = 12 // of whatever size
 	fatalMessage    = 20
 )
 
@@ -101,15 +101,21 @@ func connect(ctx context.Context, run func(context.Context, *outbox.DB, jetstrea
 	return run(ctx, db, js)
 }
 
-// runRelayVictim is example/cmd/relay with a fatalPublisher.
+// runRelayVictim is example/cmd/relay without a purger and with a fatalPublisher.
 func runRelayVictim(ctx context.Context, db *outbox.DB, js jetstream.JetStream) error {
-	publisher, err := natsjs.NewPublisher(js, natsjs.PublisherConfig{Stream: streamName, Unordered: true})
+	publisher, err := natsjs.NewPublisher(js, natsjs.PublisherConfig{Stream: streamName})
 	if err != nil {
 		return err
 	}
-	relay, err := outbox.NewRelay(orderevents.NewStore(db), &fatalPublisher{inner: publisher}, &outbox.RelayConfig{
+	fatal := &fatalPublisher{inner: publisher, marked: make(chan struct{})}
+	relay, err := outbox.NewRelay(orderevents.NewStore(db), fatal, &outbox.RelayConfig{
 		Lease:          relayLease,
 		PublishTimeout: 5 * time.Second,
+		Observer: &outbox.Observer{Settled: func(s outbox.Settled) {
+			if s.Published > 0 {
+				fatal.once.Do(func() { close(fatal.marked) })
+			}
+		}},
 	})
 	if err != nil {
 		return err
@@ -120,22 +126,39 @@ func runRelayVictim(ctx context.Context, db *outbox.DB, js jetstream.JetStream) 
 // relayLease is example/cmd/relay's.
 const relayLease = 15 * time.Second
 
-// fatalPublisher kills its process between the broker's confirm and the mark.
+// slowness is how long the relay's broker seems to take, so that events gather
+// meanwhile for a batch of some size.
+const slowness = 200 * time.Millisecond
+
+// fatalPublisher kills its process between the broker's confirm and the mark, once
+// another batch was marked.
 type fatalPublisher struct {
-	inner   outbox.Publisher
-	batches int // Publish is called by one goroutine
+	inner  outbox.Publisher
+	marked chan struct{} // closed when a batch was
+	once   sync.Once
+
+	mu      sync.Mutex // several batches are in flight
+	batches int        // confirmed
 }
 
 // Publish implements outbox.Publisher.
 func (p *fatalPublisher) Publish(ctx context.Context, messages []outbox.Envelope) []error {
+	time.Sleep(slowness)
 	results := p.inner.Publish(ctx, messages)
 	for _, err := range results {
 		if err != nil {
 			return results
 		}
 	}
+	p.mu.Lock() // kept for good by the one that is fatal: what others have confirmed isn't marked either
+	defer p.mu.Unlock()
 	p.batches++
 	if p.batches >= fatalBatch && len(messages) >= fatalBatchSize || p.batches >= fatalBatchAtAll {
+		select {
+		case <-p.marked:
+		case <-ctx.Done():
+			return results
+		}
 		words := lastWords{Victim: relayVictim}
 		for _, m := range messages {
 			words.Events = append(words.Events, m.ID.String())

@@ -156,3 +156,41 @@ func TestConsumerThatOverlooksADeadlock(t *testing.T) {
 		}
 	})
 }
+
+// After a failover the old primary is read-only, and the connections to it are
+// as good as ever. They must not be kept, in a transaction or out of one.
+func TestConnectionToAReadOnlyServerIsNotKept(t *testing.T) {
+	each(t, func(t *testing.T, server dbtest.Database, db *outbox.DB) {
+		db.SetMaxOpenConns(1)
+		mustExec(t, db, "CREATE TABLE demoted (id INT)")
+		mustExec(t, db, "CREATE TRIGGER demoted BEFORE INSERT ON demoted FOR EACH ROW SIGNAL SQLSTATE 'HY000' SET MYSQL_ERRNO = 1290")
+		connection := func() (id int64) {
+			if err := db.QueryRowContext(t.Context(), "SELECT CONNECTION_ID()").Scan(&id); err != nil {
+				t.Fatal(err)
+			}
+			return id
+		}
+		before := connection()
+		if connection() != before {
+			t.Fatal("a sound connection was not kept")
+		}
+		_, err := db.ExecContext(t.Context(), "INSERT INTO demoted VALUES (1)")
+		if db.Classify(err).Fault != outbox.FaultReadOnly {
+			t.Fatalf("got %v: the fault did not happen", err)
+		}
+		second := connection()
+		if second == before {
+			t.Error("the connection was kept")
+		}
+		outcome, err := outbox.InTx(t.Context(), db, func(tx *outbox.Tx) error {
+			_, err := tx.ExecContext(t.Context(), "INSERT INTO demoted VALUES (1)")
+			return err
+		})
+		if outcome != outbox.RolledBack || db.Classify(err).Fault != outbox.FaultReadOnly {
+			t.Errorf("%v, %v", outcome, err)
+		}
+		if connection() == second {
+			t.Error("the connection was kept after a transaction")
+		}
+	})
+}

@@ -1,16 +1,13 @@
 package integration
 
 import (
-	"database/sql"
+	"context"
+	"errors"
 	"fmt"
-	"strconv"
-	"strings"
 	"testing"
-	"time"
 
 	"github.com/go-sql-driver/mysql"
 
-	"github.com/outboxgen/outboxgen/gen/orderevents"
 	"github.com/outboxgen/outboxgen/internal/dbserver"
 	"github.com/outboxgen/outboxgen/internal/dbtest"
 	"github.com/outboxgen/outboxgen/internal/mysqlproxy"
@@ -18,205 +15,162 @@ import (
 	"github.com/outboxgen/outboxgen/runtime/outboxtest/storesuite"
 )
 
-// fill adds published and waiting events, by the server itself.
-func fill(t *testing.T, db *outbox.DB, published, waiting int) {
+// impatient opens the database so that a wait for a lock is soon an error.
+func impatient(t testing.TB, server dbtest.Database) *outbox.DB {
 	t.Helper()
-	for n := 0; n < published+waiting; n += 10000 {
-		size := min(10000, published+waiting-n)
-		status := fmt.Sprintf("IF(n + %d < %d, 2, 0)", n, published)
-		mustExec(t, db, `INSERT INTO outbox_event
-			(event_id, aggregate_type, aggregate_id, event_type, event_version, schema_version, payload, headers, created_at, available_at, status)
-			WITH RECURSIVE digits (d) AS (SELECT 0 UNION ALL SELECT d + 1 FROM digits WHERE d < 9),
-			numbers (n) AS (SELECT a.d + 10*b.d + 100*c.d + 1000*e.d FROM digits a, digits b, digits c, digits e)
-			SELECT UUID(), 'order', n, 'order.accepted', 1, 1, '{"a":1}', '{}', UTC_TIMESTAMP(6), UTC_TIMESTAMP(6) - INTERVAL n MICROSECOND, `+status+`
-			FROM numbers WHERE n < ?`, size)
-	}
-	mustExec(t, db, "ANALYZE TABLE outbox_event")
+	return open(t, via(t, server, "", func(c *mysql.Config) {
+		c.Params = map[string]string{"innodb_lock_wait_timeout": "1"}
+	}))
 }
 
-// plan is the first row of an EXPLAIN.
-type plan struct{ key, typ, extra string }
-
-func explain(t *testing.T, server dbtest.Database, db *outbox.DB, statement string) plan {
+// atEachStatement runs fn again and again, with the connection standing still
+// before its first statement, its second, and so on, and calls look each time.
+func atEachStatement(t *testing.T, proxy *mysqlproxy.Proxy, fn func(), look func(before string)) (statements int) {
 	t.Helper()
-	explain := "EXPLAIN "
-	if server.Flavor == dbserver.MySQL { // its default is a tree
-		explain = "EXPLAIN FORMAT=TRADITIONAL "
-	}
-	rows, err := db.QueryContext(t.Context(), explain+statement)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer rows.Close()
-	columns, err := rows.Columns()
-	if err != nil {
-		t.Fatal(err)
-	}
-	values := make([]sql.NullString, len(columns))
-	targets := make([]any, len(columns))
-	for i := range values {
-		targets[i] = &values[i]
-	}
-	if !rows.Next() {
-		t.Fatal("EXPLAIN says nothing")
-	}
-	if err := rows.Scan(targets...); err != nil {
-		t.Fatal(err)
-	}
-	var p plan
-	for i, c := range columns {
-		switch strings.ToLower(c) {
-		case "key":
-			p.key = values[i].String
-		case "type":
-			p.typ = values[i].String
-		case "extra":
-			p.extra = values[i].String
+	for n := 1; ; n++ {
+		fault := proxy.At(mysqlproxy.Stall, mysqlproxy.Nth(n))
+		done := make(chan struct{})
+		go func() { defer close(done); fn() }()
+		select {
+		case <-fault.Hit:
+			sent := proxy.Statements()
+			look(sent[len(sent)-1])
+			close(fault.Forward)
+			<-done
+		case <-done:
+			proxy.Disarm(fault)
+			return n - 1
 		}
 	}
-	return p
 }
 
-func TestPlans(t *testing.T) {
-	const batch = 100
-	for _, size := range []struct{ published, waiting int }{{0, 0}, {0, 1}, {900, 100}, {90_000, 10_000}, {0, 100_000}} {
-		t.Run(fmt.Sprintf("%d published, %d waiting", size.published, size.waiting), func(t *testing.T) {
-			each(t, func(t *testing.T, server dbtest.Database, db *outbox.DB) {
-				fill(t, db, size.published, size.waiting)
-				proxy := mysqlproxy.Start(t, server.Addr)
-				store := orderevents.NewStore(open(t, via(t, server, proxy.Addr(), nil)))
+// writersWait reports whether a writer of events of many aggregates has to wait.
+// It leaves nothing behind.
+func (k kind) writersWait(ctx context.Context, writer *outbox.DB) error {
+	rollBack := errors.New("enough")
+	_, err := outbox.InTx(ctx, writer, func(tx *outbox.Tx) error {
+		for order := range int64(100) {
+			if err := k.write(ctx, tx, outbox.NewEventID(), order, 2); err != nil {
+				return err
+			}
+		}
+		return rollBack
+	})
+	if errors.Is(err, rollBack) {
+		return nil
+	}
+	return err
+}
 
-				b, err := store.Claim(t.Context(), outbox.ClaimRequest{Owner: storesuite.NewOwner(), Limit: batch, Lease: time.Minute})
-				if err != nil {
-					t.Fatal(err)
-				}
-				if want := min(batch, size.waiting); len(b.Events) != want {
-					t.Fatalf("%d events were claimed, want %d", len(b.Events), want)
-				}
-				claim := explain(t, server, db, sent(t, proxy, "SKIP LOCKED"))
-				if claim.key != "ix_outbox_event_claim" || strings.Contains(claim.extra, "filesort") || strings.Contains(claim.extra, "temporary") {
-					t.Errorf("the claim's plan: %+v", claim)
-				}
-				if len(b.Events) == 0 {
-					return
-				}
-				outcomes := make([]outbox.EventOutcome, len(b.Events))
-				for i, e := range b.Events {
-					outcomes[i] = outbox.EventOutcome{Key: e.Key, Kind: outbox.OutcomePublished}
-				}
-				if _, err := store.Settle(t.Context(), b, outcomes); err != nil {
-					t.Fatal(err)
-				}
-				// By primary key, and never by a scan that would lock, or wait for, other rows.
-				for _, statement := range []string{sent(t, proxy, "SET lease_owner"), sent(t, proxy, "SET status = 2")} {
-					if p := explain(t, server, db, statement); p.key != "PRIMARY" || p.typ != "range" {
-						t.Errorf("the plan of %.60q: %+v", statement, p)
+// A poll must take no lock that a writer would wait for, at whichever of its
+// statements it is, and also when it finds nothing; no more may a settlement.
+func TestRelayMakesNoWriterWait(t *testing.T) {
+	for _, waiting := range []int{0, 1000} {
+		t.Run(fmt.Sprintf("%d waiting", waiting), func(t *testing.T) {
+			eachKind(t, keptKinds, func(t *testing.T, k kind, server dbtest.Database, db *outbox.DB) {
+				fill(t, db, 50, waiting)
+				proxy, writer := mysqlproxy.Start(t, server.Addr), impatient(t, server)
+				store := k.newStore(open(t, via(t, server, proxy.Addr(), nil)))
+				look := func(before string) {
+					if err := k.writersWait(t.Context(), writer); err != nil {
+						t.Errorf("a writer waited for a relay that is before %.60q: %v", before, err)
 					}
+				}
+				n := atEachStatement(t, proxy, func() {
+					owner := storesuite.NewOwner()
+					b := claimN(t, store, owner, 20)
+					if len(b.Events) > 0 {
+						outcomes := allOutcomes(b, outbox.OutcomePublished)
+						outcomes[0].Kind = outbox.OutcomeRetry
+						if _, err := store.Settle(t.Context(), b, outcomes); err != nil {
+							t.Error(err)
+						}
+					}
+					if err := store.Release(t.Context(), owner); err != nil {
+						t.Error(err)
+					}
+				}, look)
+				if least := map[bool]int{true: 5, false: 15}[waiting == 0]; n < least {
+					t.Errorf("these were %d statements: the test looks at too little", n)
 				}
 			})
 		})
 	}
 }
 
-// sent returns the one statement that has the text.
-func sent(t *testing.T, proxy *mysqlproxy.Proxy, text string) string {
-	t.Helper()
-	for _, s := range proxy.Statements() {
-		if strings.Contains(s, text) {
-			return s
-		}
-	}
-	t.Fatalf("no statement with %q was sent", text)
-	return ""
-}
-
-// A claim locks what it takes, and leaves the rest to others.
+// A claim of rows locks what it takes, and leaves the rest to others.
 func TestClaimLocksOnlyItsBatch(t *testing.T) {
 	const batch = 100
 	for _, waiting := range []int{0, 1000, 100_000} {
 		t.Run(fmt.Sprintf("%d waiting", waiting), func(t *testing.T) {
-			each(t, func(t *testing.T, server dbtest.Database, db *outbox.DB) {
+			eachDB(t, rowsKind, func(t *testing.T, server dbtest.Database, db *outbox.DB) {
 				fill(t, db, 1000, waiting)
-				holdClaim(t, server, batch, 60)
+				at := inClaim
+				if waiting == 0 { // there is nothing to lease
+					at = point{text: "SKIP LOCKED", commit: true}
+				}
+				stopAt(t, rowsKind, server, 60, at).run(t, batch)
 				// Two lock records a row: in the index and in the table.
 				if n := recordLocks(t, server, db); n > 2*batch {
 					t.Errorf("the claim holds %d record locks, want at most %d", n, 2*batch)
 				}
-				b, err := orderevents.NewStore(db).Claim(t.Context(),
-					outbox.ClaimRequest{Owner: storesuite.NewOwner(), Limit: batch, Lease: time.Minute})
-				if err != nil || len(b.Events) != min(batch, waiting) {
-					t.Errorf("a second relay got %d events (%v), want a full batch", len(b.Events), err)
+				b := claimN(t, rowsKind.newStore(db), storesuite.NewOwner(), batch)
+				if len(b.Events) != min(batch, waiting) {
+					t.Errorf("a second relay got %d events, want a full batch", len(b.Events))
 				}
 			})
 		})
 	}
 }
 
-// A poll must take no lock that a writer would wait for, also while its
-// transaction is open, and also when it finds nothing.
-func TestClaimMakesNoWriterWait(t *testing.T) {
-	for _, waiting := range []int{0, 1000} {
-		t.Run(fmt.Sprintf("%d waiting", waiting), func(t *testing.T) {
-			each(t, func(t *testing.T, server dbtest.Database, db *outbox.DB) {
-				fill(t, db, 50, waiting)
-				holdClaim(t, server, 100, 60)
-				writer := open(t, via(t, server, "", func(c *mysql.Config) {
-					c.Params = map[string]string{"innodb_lock_wait_timeout": "1"}
-				}))
-				outcome, err := outbox.InTx(t.Context(), writer, func(tx *outbox.Tx) error {
-					return orderevents.WriteOrderAccepted(t.Context(), tx, outbox.NewEventID(), acceptedPayload(1))
-				})
-				if outcome != outbox.Committed {
-					t.Errorf("a writer waited for a relay: %v", err)
-				}
-			})
-		})
-	}
-}
-
-// The locks of a relay that stopped in the middle of a claim, with its connection
-// open, must not stay for the eight hours that a server waits by default.
-func TestStoppedClaimIsEndedByTheServer(t *testing.T) {
-	each(t, func(t *testing.T, server dbtest.Database, db *outbox.DB) {
-		var seconds int
-		if err := db.QueryRowContext(t.Context(), "SELECT @@session.wait_timeout").Scan(&seconds); err != nil || seconds != 60 {
-			t.Errorf("wait_timeout is %d s (%v), want 60", seconds, err)
+// A claim of lanes locks no event: at none of its statements is any locked, and
+// it doesn't wait for those that others have locked.
+func TestLaneClaimLocksNoEvent(t *testing.T) {
+	eachDB(t, lanesKind, func(t *testing.T, server dbtest.Database, db *outbox.DB) {
+		const waiting = 1000
+		fill(t, db, 50, waiting)
+		proxy := mysqlproxy.Start(t, server.Addr)
+		store := lanesKind.newStore(open(t, via(t, server, proxy.Addr(), func(c *mysql.Config) {
+			c.Params = map[string]string{"innodb_lock_wait_timeout": "1"}
+		})))
+		claim := func() {
+			if b := claimN(t, store, storesuite.NewOwner(), 100); len(b.Events) == 0 {
+				t.Error("nothing was claimed")
+			}
+			// As if its process had ended: nothing more is sent.
+			mustExec(t, db, "UPDATE outbox_lane SET lease_owner = '', lease_until = '1970-01-01'")
 		}
-		writeEvents(t, db, 10)
-		holdClaim(t, server, 10, 3)
-		store := orderevents.NewStore(db)
-		claim := func() int {
-			b, err := store.Claim(t.Context(), outbox.ClaimRequest{Owner: storesuite.NewOwner(), Limit: 10, Lease: time.Minute})
+		withEventsLocked := func(fn func(err error)) {
+			tx, err := db.BeginTx(t.Context(), nil)
 			if err != nil {
 				t.Fatal(err)
 			}
-			return len(b.Events)
-		}
-		if n := claim(); n != 0 {
-			t.Fatalf("%d events are not locked: the fault did not happen", n)
-		}
-		for deadline := time.Now().Add(20 * time.Second); claim() == 0; {
-			if time.Now().After(deadline) {
-				t.Fatal("the locks of the stopped relay stay")
+			defer func() { _ = tx.Rollback() }()
+			res, err := tx.ExecContext(t.Context(), "UPDATE outbox_event SET attempts = attempts + 1 WHERE status = 0")
+			if err == nil {
+				if n, _ := res.RowsAffected(); n != waiting {
+					err = fmt.Errorf("%d of %d events: the test looks at the wrong thing", n, waiting)
+				}
 			}
-			time.Sleep(100 * time.Millisecond) // what is waited for is the server's clock
+			fn(err)
 		}
+		n := atEachStatement(t, proxy, claim, func(before string) {
+			withEventsLocked(func(err error) {
+				if err != nil {
+					t.Errorf("before %.60q not all events can be locked: %v", before, err)
+				}
+			})
+		})
+		if n < 8 {
+			t.Errorf("a claim is %d statements: the test looks at too little", n)
+		}
+		withEventsLocked(func(err error) {
+			if err != nil {
+				t.Error(err)
+			}
+			claim()
+		})
 	})
-}
-
-// holdClaim leaves the transaction of a claim open on the server, after it has
-// read what is due, until the server ends it
-// after so many seconds.
-func holdClaim(t *testing.T, server dbtest.Database, batch, seconds int) {
-	t.Helper()
-	proxy := mysqlproxy.Start(t, server.Addr)
-	store := orderevents.NewStore(open(t, via(t, server, proxy.Addr(), func(c *mysql.Config) {
-		c.Params = map[string]string{"wait_timeout": strconv.Itoa(seconds)}
-	})))
-	next := func(s string) bool { return strings.Contains(s, "SET lease_owner") || s == "COMMIT" }
-	fault := proxy.At(mysqlproxy.HoldRequest, next)
-	_, _ = store.Claim(t.Context(), outbox.ClaimRequest{Owner: storesuite.NewOwner(), Limit: batch, Lease: time.Minute})
-	<-fault.Hit
 }
 
 // recordLocks counts the record locks of the schema's open transactions.

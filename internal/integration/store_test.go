@@ -78,6 +78,7 @@ func (k kind) harness(t *testing.T, db *outbox.DB) storesuite.Harness {
 	next := func() int64 { order++; return order }
 	return storesuite.Harness{
 		Store:   k.newStore(db),
+		Reopen:  func(*testing.T) outbox.Store { return k.newStore(db) },
 		Ordered: k.ordered,
 		Deletes: k.deletes,
 		Write:   func(t *testing.T, n int) []uuid.UUID { return write(t, n, next) },
@@ -113,6 +114,9 @@ func (k kind) harness(t *testing.T, db *outbox.DB) storesuite.Harness {
 			}
 			return s
 		},
+		Bury: func(t *testing.T, id uuid.UUID) {
+			mustExec(t, db, "UPDATE outbox_event SET status = 3 WHERE event_id = ?", id)
+		},
 		BreakFailures: func(t *testing.T) {
 			mustExec(t, db, "CREATE TRIGGER broken BEFORE INSERT ON outbox_failure FOR EACH ROW SIGNAL SQLSTATE '45000'")
 			t.Cleanup(func() {
@@ -121,15 +125,39 @@ func (k kind) harness(t *testing.T, db *outbox.DB) storesuite.Harness {
 				}
 			})
 		},
-		Expire: func(t *testing.T) {
-			if k.ordered {
-				mustExec(t, db, "UPDATE outbox_lane SET lease_until = UTC_TIMESTAMP(6) - INTERVAL 1 SECOND WHERE lease_owner <> ''")
-				mustExec(t, db, "UPDATE outbox_event SET next_attempt_at = '1970-01-01' WHERE status = 0")
-				return
-			}
-			mustExec(t, db, `UPDATE outbox_event SET lease_until = UTC_TIMESTAMP(6) - INTERVAL 1 SECOND,
-				available_at = UTC_TIMESTAMP(6) - INTERVAL 1 SECOND WHERE status = 0 AND lease_owner <> ''`)
-		},
+		Expire: func(t *testing.T) { k.expire(t, db) },
+	}
+}
+
+// An event that is deleted leaves nothing of its failures.
+func TestDeletedEventLeavesNoFailure(t *testing.T) {
+	for _, k := range []kind{lanesDeleteKind, rowsDeleteKind} {
+		t.Run(k.name, func(t *testing.T) {
+			dbtest.Each(t, func(t *testing.T, server dbtest.Database) {
+				t.Parallel()
+				server.Exec(t, k.schema()...)
+				db := open(t, server.DSN)
+				h := k.harness(t, db)
+				h.Write(t, 2)
+				owner := storesuite.NewOwner()
+				for _, kind := range []outbox.OutcomeKind{outbox.OutcomeRetry, outbox.OutcomePublished} {
+					b, err := h.Store.Claim(t.Context(), outbox.ClaimRequest{Owner: owner, Limit: 10, Lease: time.Minute})
+					if err != nil || len(b.Events) != 2 {
+						t.Fatalf("claimed %+v, %v", b, err)
+					}
+					outcomes := make([]outbox.EventOutcome, len(b.Events))
+					for i, e := range b.Events {
+						outcomes[i] = outbox.EventOutcome{Key: e.Key, Kind: kind, Reason: "why"}
+					}
+					if _, err := h.Store.Settle(t.Context(), b, outcomes); err != nil {
+						t.Fatal(err)
+					}
+					if want := map[outbox.OutcomeKind]int{outbox.OutcomeRetry: 2}[kind]; count(t, db, "outbox_failure") != want {
+						t.Errorf("%d failures are kept, want %d", count(t, db, "outbox_failure"), want)
+					}
+				}
+			})
+		})
 	}
 }
 

@@ -28,19 +28,26 @@ const (
 	// HoldRequest breaks the client's connection at once and hands the statement
 	// to the server only when the test says so: a zombie.
 	HoldRequest
+	// Stall lets nobody notice: the statement waits until the test says so, and is
+	// answered as ever. The client, or its whole process, seems to stand still with
+	// its transaction open.
+	Stall
 )
 
 // Fault is an action that happens once, at the first statement that matches.
 type Fault struct {
 	action Action
 	match  func(statement string) bool
+	commit bool // the fault happens at the COMMIT of the transaction with a statement that matches
 
 	// Hit is closed when the statement came by.
 	Hit chan struct{}
 	// Done is closed when the server has answered it; of CutReply and HoldRequest.
 	Done chan struct{}
-	// Forward, when closed by the test, lets HoldRequest go on.
+	// Forward, when closed by the test, lets HoldRequest and Stall go on.
 	Forward chan struct{}
+	// Drop, when closed by the test, lets Stall end in a CutRequest.
+	Drop chan struct{}
 }
 
 // Proxy passes connections on to a server.
@@ -75,14 +82,36 @@ func (p *Proxy) Addr() string { return p.listener.Addr().String() }
 
 // At arms a fault for the next statement that match accepts.
 func (p *Proxy) At(action Action, match func(statement string) bool) *Fault {
+	return p.arm(action, match, false)
+}
+
+// AtCommit arms a fault for the COMMIT of the next transaction that has sent a
+// statement that match accepts.
+func (p *Proxy) AtCommit(action Action, match func(statement string) bool) *Fault {
+	return p.arm(action, match, true)
+}
+
+func (p *Proxy) arm(action Action, match func(statement string) bool, commit bool) *Fault {
 	f := &Fault{
-		action: action, match: match,
-		Hit: make(chan struct{}), Done: make(chan struct{}), Forward: make(chan struct{}),
+		action: action, match: match, commit: commit,
+		Hit: make(chan struct{}), Done: make(chan struct{}), Forward: make(chan struct{}), Drop: make(chan struct{}),
 	}
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.faults = append(p.faults, f)
 	return f
+}
+
+// Disarm takes a fault back that has not happened.
+func (p *Proxy) Disarm(f *Fault) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.faults = slices.DeleteFunc(p.faults, func(armed *Fault) bool { return armed == f })
+}
+
+// Nth matches the nth statement, from 1 on.
+func Nth(n int) func(string) bool {
+	return func(string) bool { n--; return n == 0 }
 }
 
 // Is matches a statement by its whole text.
@@ -100,12 +129,18 @@ func (p *Proxy) Statements() []string {
 	return slices.Clone(p.seen)
 }
 
-func (p *Proxy) take(statement string) *Fault {
+func (l *link) take(statement string) *Fault {
+	if strings.HasPrefix(statement, "START TRANSACTION") {
+		l.sent = nil
+	}
+	l.sent = append(l.sent, statement)
+	p := l.proxy
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.seen = append(p.seen, statement)
 	for i, f := range p.faults {
-		if f.match(statement) {
+		hit := !f.commit && f.match(statement) || f.commit && statement == "COMMIT" && slices.ContainsFunc(l.sent, f.match)
+		if hit {
 			p.faults = append(p.faults[:i:i], p.faults[i+1:]...)
 			close(f.Hit)
 			return f
@@ -165,6 +200,7 @@ func (p *Proxy) stop() {
 type link struct {
 	proxy          *Proxy
 	client, server net.Conn
+	sent           []string // since the last START TRANSACTION
 
 	mu    sync.Mutex
 	fault *Fault // whose reply must not reach the client
@@ -188,7 +224,7 @@ func (l *link) toServer() {
 			return
 		}
 		if len(packet) > 5 && packet[3] == 0 && packet[4] == comQuery {
-			if f := l.proxy.take(string(packet[5:])); f != nil {
+			if f := l.take(string(packet[5:])); f != nil {
 				switch f.action {
 				case CutRequest:
 					return
@@ -205,6 +241,14 @@ func (l *link) toServer() {
 					keepServer = true // until it has answered; toClient closes it
 					_, _ = l.server.Write(packet)
 					return
+				case Stall:
+					select {
+					case <-f.Forward:
+					case <-f.Drop:
+						return
+					case <-l.proxy.stopped:
+						return
+					}
 				}
 			}
 		}

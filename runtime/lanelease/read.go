@@ -43,7 +43,7 @@ func (s *Store) read(ctx context.Context, r *run, c outbox.ClaimRequest, lanes [
 		limit:    int(s.size.Limit(c)),
 		maxBytes: c.MaxBytes,
 		source:   s.cfg.Source,
-		batch:    &outbox.Batch{Owner: c.Owner},
+		batch:    &outbox.Batch{Owner: c.Owner, Ordered: true},
 		lease:    &batchLease{run: r, lanes: map[uint16]int64{}, places: map[string]place{}, length: c.Lease},
 	}
 	b.batch.Lease = b.lease

@@ -46,9 +46,15 @@ type mysqlConn interface {
 type guardConn struct {
 	mysqlConn
 
-	inTx   bool
-	poison error // what ended the transaction; nil while it is sound
+	inTx     bool
+	poison   error // what ended the transaction; nil while it is sound
+	readOnly bool  // the server said so: after a failover it is no longer the primary
 }
+
+// IsValid implements driver.Validator. A connection to a server that has become
+// read-only is not kept: the next one may reach the new primary, where this one
+// would fail for as long as it is used.
+func (c *guardConn) IsValid() bool { return !c.readOnly && c.mysqlConn.IsValid() }
 
 func (c *guardConn) err() error {
 	if c.poison != nil {
@@ -58,10 +64,14 @@ func (c *guardConn) err() error {
 }
 
 func (c *guardConn) note(err error) {
-	if err == nil || !c.inTx || c.poison != nil {
+	if err == nil {
 		return
 	}
-	if Wrap(nil).Classify(err).Fault.EndsTransaction() {
+	fault := Wrap(nil).Classify(err).Fault
+	if fault == outbox.FaultReadOnly {
+		c.readOnly = true
+	}
+	if c.inTx && c.poison == nil && fault.EndsTransaction() {
 		c.poison = err
 	}
 }
@@ -69,6 +79,7 @@ func (c *guardConn) note(err error) {
 func (c *guardConn) BeginTx(ctx context.Context, opts driver.TxOptions) (driver.Tx, error) {
 	tx, err := c.mysqlConn.BeginTx(ctx, opts)
 	if err != nil {
+		c.note(err)
 		return nil, err
 	}
 	c.inTx, c.poison = true, nil
@@ -154,7 +165,9 @@ func (t *guardTx) Commit() error {
 		return err
 	}
 	t.conn.inTx = false
-	return t.inner.Commit()
+	err := t.inner.Commit()
+	t.conn.note(err)
+	return err
 }
 
 func (t *guardTx) Rollback() error {

@@ -33,6 +33,11 @@ const (
 // eight hours: for so long the events that it was claiming would be passed over.
 const defaultIdleWait = 60 * time.Second
 
+// idleConns is how many idle connections a pool keeps, for half a minute.
+// database/sql's own 2 are too few for a relay's batches in flight: connections
+// would be closed and opened all the time.
+const idleConns = 16
+
 // Open opens a pool from a DSN of go-sql-driver/mysql, as sql.Open("mysql", dsn)
 // does, and connects to nothing yet. See [Connector] for what it asks of the DSN.
 func Open(dsn string) (*outbox.DB, error) {
@@ -52,6 +57,7 @@ func OpenConfig(cfg *mysql.Config) (*outbox.DB, error) {
 	}
 	pool := sql.OpenDB(connector)
 	pool.SetConnMaxIdleTime(defaultIdleWait / 2)
+	pool.SetMaxIdleConns(idleConns)
 	return Wrap(pool), nil
 }
 

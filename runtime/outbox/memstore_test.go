@@ -100,7 +100,7 @@ func (s *memStore) Claim(ctx context.Context, c outbox.ClaimRequest) (*outbox.Ba
 		lease = s.grant(lease)
 	}
 	s.token++
-	b := &outbox.Batch{Owner: c.Owner, Token: s.token}
+	b := &outbox.Batch{Owner: c.Owner, Token: s.token, Ordered: s.ordered}
 	if !s.noUntil {
 		b.Until = time.Now().Add(lease)
 	}

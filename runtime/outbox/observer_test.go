@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"slices"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -191,6 +192,31 @@ func TestStopDuringTheBacklog(t *testing.T) {
 			t.Errorf("the stop took %v:\n%s", took, book)
 		}
 	})
+}
+
+// Nothing of the relay's runs after Run has returned.
+func TestStopWaitsForTheBacklog(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		store := &slowBacklog{memStore: newMemStore(0)}
+		_, stop := startRelay(t, store, confirmAll, outbox.RelayConfig{Observer: (&diary{}).observer()})
+		synctest.Wait()
+		stop()
+		if !store.done.Load() {
+			t.Error("a question was still under way")
+		}
+	})
+}
+
+// slowBacklog answers late, whatever its context says.
+type slowBacklog struct {
+	*memStore
+	done atomic.Bool
+}
+
+func (s *slowBacklog) Backlog(context.Context) (outbox.Backlog, error) {
+	time.Sleep(time.Second)
+	s.done.Store(true)
+	return outbox.Backlog{}, nil
 }
 
 func TestObserverThatPanics(t *testing.T) {

@@ -48,7 +48,8 @@ func NewRelay(store Store, publisher Publisher, cfg *RelayConfig) (*Relay, error
 // claim is made, what is being published finishes or times out and is settled,
 // what was claimed and not published is given back. That takes at most
 // PublishTimeout plus twice LeaseMargin, and with a database that hangs in the
-// middle of a COMMIT, its connection's readTimeout in addition.
+// middle of a COMMIT, its connection's readTimeout in addition. It relies on the
+// publisher to return when its context ends.
 //
 // Errors of the database and of the broker don't end it; it waits and goes on.
 // The one error it returns is an [*UnfitError], wrapped, when the database could

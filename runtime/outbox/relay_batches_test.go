@@ -174,11 +174,13 @@ func TestOutOfOrderConfirmsCountAndAreTold(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				store := newMemStore(0)
+				store.ordered = true
 				first := store.add("a")
 				for range 2 {
 					store.add("a")
 				}
-				store.add("b")
+				store.add("a") // of another type: another aggregate
+				store.rows[3].event.Envelope.AggregateType = "other"
 				book, log := newLogBook()
 				r, stop := startRelay(t, store, publisherFunc(func(_ context.Context, e outbox.Envelope) error {
 					if e.ID.String() == first {
@@ -198,105 +200,3 @@ func TestOutOfOrderConfirmsCountAndAreTold(t *testing.T) {
 		})
 	}
 }
-
-// The other aggregate of the same name but another type is not held back.
-func TestPanicKeepsTheOrder(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		store := newMemStore(0)
-		store.ordered = true
-		store.add("a")
-		poison := store.add("a")
-		for range 3 {
-			store.add("a")
-		}
-		order := newInOrder(t)
-		attempts := 0
-		var singles []string
-		_, stop := startRelay(t, store, publisherFunc(func(_ context.Context, e outbox.Envelope) error {
-			if e.ID.String() == poison {
-				attempts++
-				panic("no")
-			}
-			singles = append(singles, e.ID.String())
-			order.confirmed(e)
-			return nil
-		}), outbox.RelayConfig{MaxAttempts: 3, RetryBackoff: time.Minute})
-		time.Sleep(30 * time.Second)
-		if n := store.count("published"); n != 1 {
-			t.Errorf("%d published, want the one before the poisonous one", n)
-		}
-		time.Sleep(10 * time.Minute)
-		stop()
-		if row := store.row(poison); row.state != "dead" || row.event.Attempts != 3 || store.count("published") != 4 {
-			t.Errorf("the poisonous event is %s, %d others published", row.state, store.count("published"))
-		}
-	})
-}
-
-// After a panic the messages go one by one, each with a timeout of its own: when
-// the broker doesn't answer for one, the others must not wait for theirs.
-func TestPanicWithoutABrokerIsOneTimeout(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		store := newMemStore(100)
-		singles := 0
-		r, stop := startRelay(t, store, publisherWithContext(func(ctx context.Context, m []outbox.Envelope) []error {
-			if len(m) > 1 {
-				panic("no")
-			}
-			singles++
-			<-ctx.Done()
-			return answerAll(m, outbox.PublishUnknown(ctx.Err()))
-		}), outbox.RelayConfig{PublishTimeout: 10 * time.Second, OutageBackoff: time.Hour, OutageBackoffMax: time.Hour})
-		time.Sleep(11 * time.Second)
-		if s := r.Stats(); singles != 1 || s.Unknown != 1 || s.Released != 99 || s.Pauses != 1 {
-			t.Errorf("%d singles, stats %+v", singles, s)
-		}
-		stop()
-	})
-}
-
-func TestPanickingPublisher(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		book, log := newLogBook()
-		store := newMemStore(10)
-		poison := store.add("poison")
-		_, stop := startRelay(t, store, publisherFunc(func(_ context.Context, e outbox.Envelope) error {
-			if e.AggregateID == "poison" {
-				panic("secret")
-			}
-			return nil
-		}), outbox.RelayConfig{MaxAttempts: 3, Logger: log})
-		time.Sleep(time.Minute)
-		stop()
-		if row := store.row(poison); row.state != "dead" || row.event.Attempts != 3 {
-			t.Errorf("the event that makes the publisher panic is %s after %d attempts", row.state, row.event.Attempts)
-		}
-		if n := store.count("published"); n != 10 {
-			t.Errorf("%d others are published, want 10", n)
-		}
-		if n := book.count("ERROR the publisher panicked"); n != 1 {
-			t.Errorf("told %d times:\n%s", n, book)
-		}
-		if contains(book, "secret") || !contains(book, "string") {
-			t.Error("the panic's value was logged, or its type wasn't")
-		}
-	})
-}
-
-func TestErrorThatPanicsWhenAsked(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		store := newMemStore(2)
-		r, stop := startRelay(t, store, publisherBatch(func([]outbox.Envelope) []error {
-			return []error{outbox.PublishRejected((*brokenError)(nil)), (*brokenError)(nil)}
-		}), outbox.RelayConfig{})
-		time.Sleep(10 * time.Millisecond)
-		stop()
-		if s := r.Stats(); s.Dead != 1 || s.Unknown != 1 {
-			t.Errorf("stats %+v", s)
-		}
-	})
-}
-
-type brokenError struct{ text string }
-
-func (e *brokenError) Error() string { return e.text }

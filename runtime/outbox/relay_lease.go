@@ -43,10 +43,11 @@ func (b *leasedBatch) waitUntil(t time.Time) {
 	b.patience = t
 }
 
+// overdue reports whether the publisher, once it was called, is no longer waited for.
 func (b *leasedBatch) overdue() bool {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	return time.Now().After(b.patience)
+	return !b.patience.IsZero() && time.Now().After(b.patience)
 }
 
 // leaseSuffices holds when the publish can be over before the lease is, if

@@ -224,3 +224,37 @@ func TestPublishErrorsOfNothing(t *testing.T) {
 		t.Error("a nil *PublishError in an error can't be told")
 	}
 }
+
+// When the probe is confirmed, the others go on while it is still being settled.
+func TestEndOfAnOutageIsFollowedAtOnce(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		store := newMemStore(30)
+		goOn := make(chan struct{})
+		var calls atomic.Int64
+		_, stop := startRelay(t, slowProbe{store, goOn}, publisherBatch(func(m []outbox.Envelope) []error {
+			if calls.Add(1) == 1 {
+				return answerAll(m, outbox.PublishUnavailable(errors.New("connection refused")))
+			}
+			return make([]error, len(m))
+		}), outbox.RelayConfig{BatchSize: 30, OutageBackoff: 2 * time.Second, OutageBackoffMax: 2 * time.Second})
+		time.Sleep(5 * time.Second) // less than a call of Settle may take
+		if n := store.count("published"); n != 29 {
+			t.Errorf("%d published beside the probe that is being settled, want 29", n)
+		}
+		close(goOn)
+		stop()
+	})
+}
+
+// slowProbe settles a batch of one event late.
+type slowProbe struct {
+	*memStore
+	goOn chan struct{}
+}
+
+func (s slowProbe) Settle(ctx context.Context, b *outbox.Batch, o []outbox.EventOutcome) (outbox.Settlement, error) {
+	if len(b.Events) == 1 {
+		<-s.goOn
+	}
+	return s.memStore.Settle(ctx, b, o)
+}

@@ -38,7 +38,9 @@ func (r *relayRun) publish(ctx context.Context, b *leasedBatch, epoch int) []Eve
 	results := r.publishMessages(ctx, b, messages)
 	r.observer.answered(events, results, time.Since(began))
 	r.noteAvailability(epoch, results)
-	r.noteOrder(events, messages, results)
+	if b.Ordered {
+		r.noteOrder(events, messages, results)
+	}
 	r.noteUnknown(results)
 	for i := range events {
 		outcomes = append(outcomes, r.outcome(&events[i], results[i]))
@@ -60,48 +62,6 @@ func (r *relayRun) publishMessages(ctx context.Context, b *leasedBatch, messages
 	default:
 		return results
 	}
-}
-
-var (
-	errPublisherPanicked = errors.New("the publisher panicked")
-	errEarlierFailed     = errors.New("the publisher panicked, and an earlier message of the aggregate is not published")
-	errNoAnswer          = errors.New("the publisher panicked, and then the broker did not answer")
-)
-
-// publishSingly publishes one message after the other, after the publisher has
-// panicked. One message is to blame: it alone fails, and is dead in the end. The
-// others, of which some may have been sent, are repeated.
-func (r *relayRun) publishSingly(ctx context.Context, b *leasedBatch, messages []Envelope) []error {
-	results := make([]error, len(messages))
-	if len(messages) == 1 {
-		results[0] = PublishFailed(errPublisherPanicked)
-		return results
-	}
-	blocked := map[aggregate]struct{}{}
-	for i := range messages {
-		key := aggregateOf(&messages[i])
-		switch _, isBlocked := blocked[key]; {
-		case ctx.Err() != nil || !b.mayPublish(r.cfg.PublishTimeout):
-			// A stop waits for one publish at most.
-			results[i] = PublishHeldBack(errPublisherPanicked)
-		case isBlocked:
-			results[i] = PublishHeldBack(errEarlierFailed)
-		default:
-			results[i] = r.publishMessages(ctx, b, messages[i:i+1])[0]
-		}
-		if !holdsBack(results[i]) {
-			continue
-		}
-		blocked[key] = struct{}{}
-		if kind := FailureKindOf(results[i]); kind == FailureUnavailable || kind == FailureUnknown {
-			// Trying each of the others could take a timeout each.
-			for j := range results[i+1:] {
-				results[i+1+j] = PublishHeldBack(errNoAnswer)
-			}
-			break
-		}
-	}
-	return results
 }
 
 func (r *relayRun) callPublisher(ctx context.Context, b *leasedBatch, messages []Envelope) (results []error, panicked bool) {
@@ -184,7 +144,7 @@ func isAnswer(result error) bool {
 		return true
 	}
 	kind := FailureKindOf(result)
-	return kind == FailureFailed || kind == FailureRejected
+	return (kind == FailureFailed || kind == FailureRejected) && !errors.Is(result, errPublisherPanicked)
 }
 
 // noteUnknown tells of messages that the broker may have or not.

@@ -15,12 +15,13 @@ type EventState struct {
 	State            string // PENDING, PUBLISHING, PUBLISHED or DEAD
 	Attempts         int    // failed attempts so far
 
-	// LeaseOwner is the run of a relay that holds the event, or marked it; empty
-	// when none does. LeaseHost and LeasePID say where it runs, if known.
+	// LeaseOwner is the run of a relay that holds the event, with lanes the
+	// event's lane; empty when none does. With `ordering: none` it stays that of the
+	// run that marked the event. LeaseHost and LeasePID say where it runs, if known.
 	LeaseOwner string
 	LeaseHost  string
 	LeasePID   int64
-	LeaseUntil time.Time // of a published event, when its lease would have ended; zero without a lease
+	LeaseUntil time.Time // zero without a lease; with `ordering: none`, of a published event, when its lease would have ended
 
 	LastErrorKind string // of the last failed attempt; empty without one
 	LastError     string

@@ -64,6 +64,10 @@ type Batch struct {
 	Token  int64   // with the owner, names this lease among all
 	Events []Event // in the order in which they are to be published
 
+	// Ordered says that an aggregate's events must be published in the order given,
+	// none while an earlier one may yet be.
+	Ordered bool
+
 	// Until is when the lease ends, by this process's clock: rather too early than
 	// too late. A store takes it from before the statement that leased; zero stands
 	// for the request's Lease from before the claim. The relay reads it once, after

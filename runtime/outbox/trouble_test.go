@@ -66,7 +66,9 @@ func TestFlappingDatabaseIsNoFlood(t *testing.T) {
 		start := time.Now()
 		store.claimErr = func() error {
 			since := time.Since(start)
-			if flaps := since.Truncate(time.Second)%(2*time.Second) == 0; flaps && since < time.Hour || since >= 80*time.Minute {
+			flaps := since < time.Hour && since.Truncate(time.Second)%(2*time.Second) == 0
+			again := since >= 80*time.Minute && (since < 81*time.Minute || since > 81*time.Minute+10*time.Second)
+			if flaps || again {
 				return errors.New("connection refused")
 			}
 			return nil
@@ -86,9 +88,15 @@ func TestFlappingDatabaseIsNoFlood(t *testing.T) {
 		synctest.Wait()
 		quietWarnings := book.count("WARN claim failed")
 		time.Sleep(time.Second)
-		stop()
+		synctest.Wait()
 		if n := book.count("WARN claim failed"); n != quietWarnings+1 {
 			t.Errorf("a new outage was told %d times at once, want once", n-quietWarnings)
+		}
+		// And its relapse, after a minute, soon.
+		time.Sleep(90 * time.Second)
+		stop()
+		if n := book.count("WARN claim failed"); n != quietWarnings+2 {
+			t.Errorf("a new outage and its relapse were told %d times, want twice", n-quietWarnings)
 		}
 	})
 }
@@ -167,6 +175,26 @@ func TestUnknownOutcomesAreToldOnce(t *testing.T) {
 	})
 }
 
+// That the broker is away doesn't make outcomes known.
+func TestUnknownOutcomesDoNotEndWithoutAnAnswer(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		store := newMemStore(100)
+		calls := 0
+		book, log := newLogBook()
+		_, stop := startRelay(t, store, publisherBatch(func(m []outbox.Envelope) []error {
+			if calls++; calls%2 == 1 {
+				return answerAll(m, outbox.PublishUnknown(errors.New("no reply")))
+			}
+			return answerAll(m, outbox.PublishUnavailable(errors.New("connection refused")))
+		}), outbox.RelayConfig{Logger: log, BatchSize: 1, MaxBatches: 1})
+		time.Sleep(time.Minute)
+		stop()
+		if n := book.count("are known again"); n != 0 || calls < 10 {
+			t.Errorf("the end was told %d times in %d calls", n, calls)
+		}
+	})
+}
+
 // Leases that are lost, batch after batch.
 func TestLostLeasesAreToldOnce(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
@@ -205,6 +233,20 @@ func TestDeadEventsAreToldInBounds(t *testing.T) {
 		stop()
 		if total := book.count("WARN event is dead") + sumOf(book, "events="); total != 10_000 || r.Stats().Dead != 10_000 {
 			t.Errorf("%d dead events were told, one by one or not, want all of %d", total, r.Stats().Dead)
+		}
+	})
+}
+
+func TestDeadEventsAreToldAtTheStop(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		book, log := newLogBook()
+		_, stop := startRelay(t, newMemStore(100), publisherBatch(func(m []outbox.Envelope) []error {
+			return answerAll(m, outbox.PublishRejected(errors.New("too large")))
+		}), outbox.RelayConfig{Logger: log})
+		time.Sleep(time.Second)
+		stop()
+		if one, more := book.count("WARN event is dead"), sumOf(book, "events="); one != 10 || more != 90 {
+			t.Errorf("%d told one by one, %d in all, want 10 and 90:\n%s", one, more, book)
 		}
 	})
 }

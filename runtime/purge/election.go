@@ -5,6 +5,7 @@ import (
 	"database/sql"
 	"errors"
 	"fmt"
+	"log/slog"
 	"time"
 )
 
@@ -17,31 +18,32 @@ var errNotElected = errors.New("another purger is elected")
 type election struct {
 	*Purger
 	holder  string
-	elected bool
+	log     *slog.Logger
+	elected bool      // at the last look
 	renewed time.Time // by this process's clock: decides only when to renew
 }
 
-// renew makes the run the holder, or lets it stay so, unless another one is.
+// renew makes the run the holder, or lets it stay so, unless another one is. An
+// error leaves open which of them is.
 func (e *election) renew(ctx context.Context) error {
-	wasElected := e.elected
-	e.set(false)
 	begun := time.Now()
 	err := e.tasks.TakeTask(ctx, e.db, TakeTaskParams{Task: e.task, Holder: e.holder, HoldUs: micros(e.cfg.Hold)})
 	if err != nil {
 		return fmt.Errorf("take the task: %w", err)
 	}
 	holder, err := e.tasks.TaskHolder(ctx, e.db, TaskHolderParams{Task: e.task})
-	if err != nil && !errors.Is(err, sql.ErrNoRows) {
+	if err != nil && !errors.Is(err, sql.ErrNoRows) { // deleted by hand: the next look takes it
 		return fmt.Errorf("ask for the task's holder: %w", err)
 	}
 	if holder != e.holder {
+		e.set(false)
 		return errNotElected
+	}
+	if !e.elected {
+		e.log.Info("purge elected")
 	}
 	e.set(true)
 	e.renewed = begun
-	if !wasElected {
-		e.cfg.Logger.Info("purge elected", "task", e.task, "purger", e.holder)
-	}
 	return nil
 }
 

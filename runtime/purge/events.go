@@ -21,17 +21,8 @@ const (
 	// which process it was, also where events are deleted at once.
 	keepRelays = 7 * 24 * time.Hour
 
-	// overlap is how much of the index, in time, a read looks at again for events
-	// that were too young at the last look. Those published later than this after
-	// they were due are found by the next look from the start.
-	overlap = time.Minute
-
 	// eventsAgain is how often events are looked at from the start, at most.
 	eventsAgain = 10 * time.Minute
-
-	// maxRead is the most rows that are read at once, where so many are due at one
-	// moment.
-	maxRead = 20_000
 )
 
 // NewEvents returns a purger of an outbox. It deletes the events that were
@@ -130,13 +121,13 @@ func (e *events) purgeBatch(ctx context.Context, p *pass, l *lane) error {
 	if l.again && (l.from == 0 || len(old) == 0) {
 		e.again.spent += time.Since(begun)
 	}
-	var deleted int64
+	deleted := 0
 	for ids := range slices.Chunk(old, e.batch) {
 		n, err := e.delete(p, ids)
 		if err != nil {
 			return err
 		}
-		deleted += n
+		deleted += int(n)
 	}
 	l.advance(rows, deleted, e.batch)
 	return nil

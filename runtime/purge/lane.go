@@ -1,12 +1,25 @@
 package purge
 
+import "time"
+
+const (
+	// A look goes back behind the events that the one before found too young, but at
+	// most by so much time and so many events. What lies further back is found by
+	// the next look from the start.
+	overlapTime   = time.Minute
+	overlapEvents = 10_000
+
+	// maxRead is the most rows that are read at once, where so many are due at one
+	// moment.
+	maxRead = 20_000
+)
+
 // lane is how far the published events of a lane have been looked through, in the
 // order of available_at.
 //
 // That is not the order in which they become old: an event that was tried for a day
 // is published a day after those beside it. So a cursor doesn't stop at an event
-// that is too young, it goes on behind it, and remembers the first one for the next
-// look; what lies further back is found by the look from the start.
+// that is too young, it goes on behind it.
 type lane struct {
 	number uint16
 	from   int64 // where the next read begins
@@ -14,24 +27,26 @@ type lane struct {
 	again  bool  // on the way from the start
 	done   bool  // for this pass
 
-	young    int64 // the first that this look came by and left, if hasYoung
-	hasYoung bool
+	left  int   // how many events this look came by and left
+	young int64 // the place of the first of them
 }
 
 // advance moves the cursor behind what was read. deleted says how many of the rows
 // are gone.
-func (l *lane) advance(rows []Purgeable, deleted int64, batch int) {
+func (l *lane) advance(rows []Purgeable, deleted int, batch int) {
 	last := l.from
 	if len(rows) > 0 {
 		last = rows[len(rows)-1].AvailableUs
 	}
-	if !l.hasYoung && deleted < int64(len(rows)) {
-		l.young, l.hasYoung = firstLeft(rows, deleted), true
+	if deleted < len(rows) {
+		if l.left == 0 {
+			l.young = firstLeft(rows, deleted)
+		}
+		l.left += len(rows) - deleted
 	}
 	switch {
 	case len(rows) < l.limit:
-		l.finish(last)
-		l.limit = batch
+		l.finish(last, batch)
 	case last > l.from:
 		l.from, l.limit = last, batch
 	case deleted > 0:
@@ -44,17 +59,17 @@ func (l *lane) advance(rows []Purgeable, deleted int64, batch int) {
 }
 
 // finish ends the look at the lane's last row.
-func (l *lane) finish(last int64) {
-	l.from = last
-	if l.hasYoung {
-		l.from = max(l.young, last-overlap.Microseconds())
+func (l *lane) finish(last int64, batch int) {
+	l.from, l.limit = last, batch
+	if l.left > 0 && l.left <= overlapEvents {
+		l.from = max(l.young, last-overlapTime.Microseconds())
 	}
-	l.again, l.done, l.hasYoung = false, true, false
+	l.left, l.again, l.done = 0, false, true
 }
 
-// firstLeft is the place of the first row that is still there. Which ones were
-// deleted is not known when some were locked, or deleted by another.
-func firstLeft(rows []Purgeable, deleted int64) int64 {
+// firstLeft is the place of the first row that is still there. Which ones are gone
+// is not known when none was deleted: they may be locked.
+func firstLeft(rows []Purgeable, deleted int) int64 {
 	if deleted > 0 {
 		for _, row := range rows {
 			if row.Purgeable == 0 {

@@ -11,7 +11,9 @@ package purge
 import (
 	"context"
 	"errors"
+	"fmt"
 	"log/slog"
+	"runtime/debug"
 	"time"
 
 	"github.com/outboxgen/outboxgen/runtime/outbox"
@@ -66,7 +68,7 @@ func newPurger(db *outbox.DB, tasks TaskQueries, task string, cfg *Config) (*Pur
 
 // Run purges until ctx ends, then finishes the batch that it is at, gives the task
 // up and returns nil. Errors of the database don't end it: it waits, longer each
-// time up to Interval, and goes on. Each run has a name of its own in the election.
+// time up to a minute, and goes on. Each run has a name of its own in the election.
 func (p *Purger) Run(ctx context.Context) error {
 	r, end := p.newRun(ctx)
 	defer end()
@@ -78,7 +80,7 @@ func (p *Purger) Run(ctx context.Context) error {
 		case ctx.Err() != nil:
 		case err != nil:
 			failures++
-			wait = backoff(min(firstBackoff, p.cfg.Interval), p.cfg.Interval, failures)
+			wait = backoff(min(firstBackoff, p.cfg.Interval), maxBackoff, failures)
 			r.trouble.warn("purge failed; it goes on when it can", "failed", failures, "error", err)
 		default:
 			failures = 0
@@ -109,6 +111,7 @@ type run struct {
 	log      *slog.Logger
 	trouble  warner
 	locked   warner
+	panicked warner
 }
 
 // stopTime is how long a batch may go on after a stop. A statement that is cut off
@@ -121,12 +124,13 @@ func (p *Purger) newRun(ctx context.Context) (*run, func()) {
 	log := p.cfg.Logger.With("task", p.task, "purger", holder)
 	r := &run{
 		Purger:   p,
-		election: election{Purger: p, holder: holder},
+		election: election{Purger: p, holder: holder, log: log},
 		work:     p.newWork(),
 		grace:    grace,
 		log:      log,
 		trouble:  warner{log: log},
 		locked:   warner{log: log},
+		panicked: warner{log: log},
 	}
 	return r, func() {
 		if err := r.election.end(grace); err != nil {
@@ -144,12 +148,12 @@ type pass struct {
 }
 
 func (r *run) pass(ctx context.Context) (Pass, error) {
+	if err := ctx.Err(); err != nil {
+		return Pass{}, err
+	}
 	p := &pass{run: r}
 	begun := time.Now()
-	err := ctx.Err()
-	if err == nil {
-		err = r.election.renew(r.grace)
-	}
+	err := r.election.renew(r.grace)
 	if err == nil {
 		p.Elected = true
 		err = r.work.purge(ctx, p)
@@ -166,10 +170,21 @@ func (r *run) pass(ctx context.Context) (Pass, error) {
 		failed = nil // it was stopped
 	}
 	r.stats.passed(failed)
-	if r.cfg.Observer != nil {
-		r.cfg.Observer(p.Pass, failed)
-	}
+	r.observe(p.Pass, failed)
 	return p.Pass, err
+}
+
+// observe calls the observer and survives its panic.
+func (r *run) observe(p Pass, err error) {
+	if r.cfg.Observer == nil {
+		return
+	}
+	defer func() {
+		if value := recover(); value != nil { // which may hold anything; its type and the stack don't
+			r.panicked.warn("the purge's observer panicked", "type", fmt.Sprintf("%T", value), "stack", string(debug.Stack()))
+		}
+	}()
+	r.cfg.Observer(p, err)
 }
 
 // next waits until the next batch may begin. It returns an error when there should

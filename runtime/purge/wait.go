@@ -7,9 +7,11 @@ import (
 	"time"
 )
 
-// firstBackoff is the wait after a pass that failed; it doubles with each, up to
-// the interval.
-const firstBackoff = time.Second
+// The wait after a pass that failed; it doubles with each.
+const (
+	firstBackoff = time.Second
+	maxBackoff   = time.Minute
+)
 
 // backoff returns first doubled n-1 times, at most limit, less a random part of
 // up to a half, so that what failed together doesn't come back together.

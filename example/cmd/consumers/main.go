@@ -1,5 +1,5 @@
-// Command consumers runs the notification planner and the sales report. Run as
-// many of it as you like.
+// Command consumers runs the notification planner and the sales report, and purges
+// their old dedup rows. Run as many of it as you like: one of them is elected to purge.
 package main
 
 import (
@@ -50,12 +50,20 @@ func run(ctx context.Context) error {
 		return err
 	}
 
-	ctx, cancel := context.WithCancel(ctx) // one that fails ends the other
+	// Beside the consumers, since the dedup rows are in their database, which need
+	// not be the one of the orders.
+	purger, err := orderevents.NewDedupPurger(db, nil)
+	if err != nil {
+		return err
+	}
+
+	ctx, cancel := context.WithCancel(ctx) // one that fails ends the others
 	defer cancel()
 	var (
 		running sync.WaitGroup
 		errs    [2]error
 	)
+	running.Go(func() { _ = purger.Run(ctx) }) // never an error: it goes on until ctx ends
 	for i, consumer := range []*outbox.Consumer{
 		orderevents.NewNotificationPlanner(db, &notificationplanner.Handler{}, nil),
 		orderevents.NewSalesReport(db, &salesreport.Handler{}, nil),
@@ -65,7 +73,7 @@ func run(ctx context.Context) error {
 			errs[i] = natsjs.Subscribe(ctx, js, consumer, natsjs.SubscribeConfig{
 				Stream:        "ORDERS",
 				SubjectPrefix: orderevents.Service,
-				Concurrency:   4,
+				Concurrency:   4, // these two don't need the events in order; with 1 they would be
 				AckWait:       10 * time.Second,
 			})
 			s := consumer.Stats()

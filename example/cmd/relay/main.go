@@ -1,5 +1,6 @@
-// Command relay carries the orders' events from the outbox to NATS JetStream.
-// Run as many of it as you like.
+// Command relay carries the orders' events from the outbox to NATS JetStream, each
+// order's in their order, and purges what was published long ago. Run as many of it
+// as you like: the relays share the work, and one of them is elected to purge.
 package main
 
 import (
@@ -7,6 +8,7 @@ import (
 	"log"
 	"os"
 	"os/signal"
+	"sync"
 	"syscall"
 	"time"
 
@@ -44,16 +46,27 @@ func run(ctx context.Context) error {
 		return err
 	}
 
-	publisher, err := natsjs.NewPublisher(js, natsjs.PublisherConfig{Stream: "ORDERS", Unordered: true})
+	publisher, err := natsjs.NewPublisher(js, natsjs.PublisherConfig{Stream: "ORDERS"})
 	if err != nil {
 		return err
 	}
 	relay, err := outbox.NewRelay(orderevents.NewStore(db), publisher, &outbox.RelayConfig{
-		Lease:          15 * time.Second, // how long a dead relay's events wait for another
+		Lease:          15 * time.Second, // how long the orders of a dead relay wait for another
 		PublishTimeout: 5 * time.Second,  // of a batch
 	})
 	if err != nil {
 		return err
 	}
-	return relay.Run(ctx)
+	purger, err := orderevents.NewPurger(db, nil) // keep_published of events.yaml says what is old
+	if err != nil {
+		return err
+	}
+
+	ctx, cancel := context.WithCancel(ctx) // no purger without a relay
+	var purging sync.WaitGroup
+	purging.Go(func() { _ = purger.Run(ctx) }) // never an error: it goes on until ctx ends
+	err = relay.Run(ctx)
+	cancel()
+	purging.Wait()
+	return err
 }

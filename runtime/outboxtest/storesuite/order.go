@@ -162,3 +162,25 @@ func manyBlocked(t *testing.T, h Harness) {
 		others = texts(h.Write(t, 200))
 	}
 }
+
+// After a claim whose COMMIT was answered to nobody, the run leases what it doesn't
+// know of. It must not keep that from everybody until the lease ends.
+func strayLease(t *testing.T, h Harness) {
+	ids, owner := h.WriteTo(t, 1, 2), NewOwner()
+	old, stale := h.Store, claim(t, h, owner, 10)
+	h.Store = h.Reopen(t)
+	var current *outbox.Batch
+	for deadline := time.Now().Add(10 * time.Second); current == nil || len(current.Events) == 0; {
+		if time.Now().After(deadline) {
+			t.Fatal("the lanes stay leased to nobody")
+		}
+		current = claim(t, h, owner, 10)
+	}
+	wantKeys(t, "claimed", keys(current), texts(ids))
+	if s, err := old.Settle(t.Context(), stale, all(stale, outbox.OutcomePublished)); err != nil || len(s.Lost) != 2 {
+		t.Errorf("the lease that was given up settled %+v, %v", s, err)
+	}
+	if s := settle(t, h, current, all(current, outbox.OutcomePublished)); s.Published != 2 {
+		t.Errorf("settled %+v", s)
+	}
+}

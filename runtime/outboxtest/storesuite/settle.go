@@ -273,9 +273,29 @@ func renews(t *testing.T, h Harness) {
 	if b := claim(t, h, NewOwner(), 10); len(b.Events) != 0 {
 		t.Error("events under a renewed lease were claimed")
 	}
+	if s := settle(t, h, b, all(b, outbox.OutcomeReleased)); s.Released != 2 {
+		t.Errorf("settled %+v", s)
+	}
+	b = claim(t, h, b.Owner, 10)
+	if left := time.Until(b.Until); h.Ordered && left < 3*lease/2 {
+		t.Errorf("the lease is said to end in %v, after a renewal for %v", left, 2*lease)
+	}
 	if s := settle(t, h, b, all(b, outbox.OutcomePublished)); s.Published != 2 {
 		t.Errorf("settled %+v", s)
 	}
+}
+
+// A row that a person has changed in the meantime was not published by the batch.
+func changedByHand(t *testing.T, h Harness) {
+	ids := h.Write(t, 2)
+	b := claim(t, h, NewOwner(), 10)
+	h.Bury(t, ids[0])
+	s := settle(t, h, b, all(b, outbox.OutcomePublished))
+	if s.Published != 1 || !slices.Equal(s.Lost, texts(ids[:1])) {
+		t.Errorf("settled %+v, want the buried one lost", s)
+	}
+	wantState(t, h, ids[0], "DEAD")
+	wantState(t, h, ids[1], h.publishedState())
 }
 
 func countsBacklog(t *testing.T, h Harness) {

@@ -17,6 +17,9 @@ import (
 type Harness struct {
 	Store outbox.Store
 
+	// Reopen returns another store on the same outbox, as another process has it.
+	Reopen func(t *testing.T) outbox.Store
+
 	// Ordered says that the store keeps the order of an aggregate's events.
 	Ordered bool
 
@@ -41,6 +44,9 @@ type Harness struct {
 
 	// Expire makes all leases end now, and what waits for a lease's end due.
 	Expire func(t *testing.T)
+
+	// Bury makes an event dead, past the store.
+	Bury func(t *testing.T, id uuid.UUID)
 
 	// BreakFailures makes every attempt to record a failure an error, until the
 	// test ends.
@@ -80,7 +86,9 @@ func Run(t *testing.T, newHarness func(t *testing.T) Harness) {
 		{"Renews", renews},
 		{"CountsBacklog", countsBacklog},
 		{"CutsReasons", cutsReasons},
+		{"LeavesWhatWasChangedByHand", changedByHand},
 		{"DelaysEvents", delaysEvents},
+		{"ReleaseLeavesWhatIsUnsettled", releaseLeavesUnsettled},
 		{"ChecksTheDatabase", checksTheDatabase},
 	}
 	ordered := []test{
@@ -92,6 +100,7 @@ func Run(t *testing.T, newHarness func(t *testing.T) Harness) {
 		{"AnUnknownHeadHoldsBack", unknownHead},
 		{"HandsOverInOrder", handsOver},
 		{"SharesTheLanes", shares},
+		{"GivesUpALeaseThatItDoesNotKnow", strayLease},
 		{"AManyTimesBlockedAggregateIsPassedOver", manyBlocked},
 	}
 	for _, test := range tests {

@@ -27,8 +27,11 @@ WHERE e.event_id IN (sqlc.slice(event_ids))
 SELECT owner FROM outbox_relay WHERE alive_until < UTC_TIMESTAMP() + INTERVAL MICROSECOND(CURRENT_TIMESTAMP(6)) MICROSECOND - INTERVAL CAST(sqlc.arg(keep_us) AS SIGNED) MICROSECOND LIMIT ?;
 
 -- name: DeleteRelays :execrows
--- DeleteRelays forgets runs.
-DELETE FROM outbox_relay WHERE owner IN (sqlc.slice(owners)) AND alive_until < UTC_TIMESTAMP() + INTERVAL MICROSECOND(CURRENT_TIMESTAMP(6)) MICROSECOND - INTERVAL CAST(sqlc.arg(keep_us) AS SIGNED) MICROSECOND;
+-- DeleteRelays forgets runs that ended long ago. By primary key: a scan would wait
+-- for the rows of those that go on.
+DELETE r FROM outbox_relay AS r FORCE INDEX (PRIMARY)
+WHERE r.owner IN (sqlc.slice(owners))
+  AND r.alive_until < UTC_TIMESTAMP() + INTERVAL MICROSECOND(CURRENT_TIMESTAMP(6)) MICROSECOND - INTERVAL CAST(sqlc.arg(keep_us) AS SIGNED) MICROSECOND;
 
 -- name: SelectConsumed :many
 -- SelectConsumed reads dedup rows in the order in which they were written.

@@ -23,9 +23,9 @@ CREATE TABLE shop_outbox_event (
   published_at    DATETIME(6) NOT NULL DEFAULT '1970-01-01 00:00:00',
   next_attempt_at DATETIME(6) NOT NULL DEFAULT '1970-01-01 00:00:00',
   aggregate_hash  INT UNSIGNED GENERATED ALWAYS AS (CRC32(CONCAT(aggregate_type, aggregate_id))) STORED,
-  lane            SMALLINT UNSIGNED GENERATED ALWAYS AS (aggregate_hash % 64) STORED,
+  lane            SMALLINT UNSIGNED GENERATED ALWAYS AS (CRC32(CONCAT(aggregate_type, aggregate_id)) % 64) STORED,
   PRIMARY KEY (event_id),
-  KEY ix_shop_outbox_event_claim (status, lane, available_at, event_version, event_id, aggregate_hash)
+  KEY ix_shop_outbox_event_claim (status, lane, available_at, event_version, aggregate_hash)
 ) ENGINE=InnoDB DEFAULT CHARSET=utf8mb4;
 
 -- The last error of an event: kept apart, so that the event's row keeps its width.

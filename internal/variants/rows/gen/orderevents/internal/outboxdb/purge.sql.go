@@ -77,7 +77,9 @@ func (q *Queries) DeletePublished(ctx context.Context, arg DeletePublishedParams
 }
 
 const deleteRelays = `-- name: DeleteRelays :execrows
-DELETE FROM outbox_relay WHERE owner IN (/*SLICE:owners*/?) AND alive_until < UTC_TIMESTAMP() + INTERVAL MICROSECOND(CURRENT_TIMESTAMP(6)) MICROSECOND - INTERVAL CAST(? AS SIGNED) MICROSECOND
+DELETE r FROM outbox_relay AS r FORCE INDEX (PRIMARY)
+WHERE r.owner IN (/*SLICE:owners*/?)
+  AND r.alive_until < UTC_TIMESTAMP() + INTERVAL MICROSECOND(CURRENT_TIMESTAMP(6)) MICROSECOND - INTERVAL CAST(? AS SIGNED) MICROSECOND
 `
 
 type DeleteRelaysParams struct {
@@ -85,7 +87,8 @@ type DeleteRelaysParams struct {
 	KeepUs int64
 }
 
-// DeleteRelays forgets runs.
+// DeleteRelays forgets runs that ended long ago. By primary key: a scan would wait
+// for the rows of those that go on.
 func (q *Queries) DeleteRelays(ctx context.Context, arg DeleteRelaysParams) (int64, error) {
 	query := deleteRelays
 	var queryParams []interface{}
