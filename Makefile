@@ -51,7 +51,7 @@ nats: setup ## Run a throwaway NATS server until Ctrl-C and print its URL
 	go run ./internal/natsserver/cmd/scratchnats
 
 .PHONY: bench
-bench: setup ## Measure the relay against a bare loop of its statements, on both databases
+bench: setup ## Measure drains, latencies and claims on both databases, ten minutes (BENCH_ARGS=-full: hours, -short: a minute)
 	$(WITH_SERVERS) -- go run ./internal/bench $(BENCH_ARGS)
 
 .PHONY: soak

@@ -121,9 +121,3 @@ func (b *box) present(ctx context.Context) error {
 func (b *box) withdraw(ctx context.Context) error {
 	return b.exec(ctx, "RENAME TABLE outbox_event TO "+staged+", "+idle+" TO outbox_event")
 }
-
-// count counts the rows of the outbox with a status, those of dueAggregates only.
-func (b *box) count(ctx context.Context, status int) (n int, err error) {
-	err = b.admin.QueryRowContext(ctx, "SELECT COUNT(*) FROM outbox_event WHERE status = ?", status).Scan(&n)
-	return n, err
-}

@@ -82,7 +82,7 @@ func (b *bench) newClaimer(ctx context.Context, k *kind, purpose string) (*claim
 	if err != nil {
 		return nil, err
 	}
-	p, err := openPool(box.cfg, 0, nil)
+	p, err := openPool(box.cfg, idleConns, nil)
 	if err != nil {
 		box.close()
 		return nil, err

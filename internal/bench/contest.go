@@ -66,19 +66,9 @@ func (b *bench) addResult(section, unit string, s *side) {
 
 // atLeast checks that x is at least so many times y. With -case, they may not have run.
 func (b *bench) atLeast(section, what string, x, y *side, bound float64) {
-	b.check(section, what, x, y, bound, false)
-}
-
-// atMost checks that x is at most so many times y.
-func (b *bench) atMost(section, what string, x, y *side, bound float64) {
-	b.check(section, what, x, y, bound, true)
-}
-
-func (b *bench) check(section, what string, x, y *side, bound float64, atMost bool) {
 	if len(x.values) > 0 && len(y.values) > 0 {
 		b.report.add(check{
-			Section: section, Database: string(b.flavor), What: what,
-			Value: x.value() / y.value(), Bound: bound, AtMost: atMost,
+			Section: section, Database: string(b.flavor), What: what, Value: x.value() / y.value(), Bound: bound,
 		})
 	}
 }

@@ -30,6 +30,7 @@ type settings struct {
 	match      *regexp.Regexp
 	statements bool
 	json       string
+	markdown   string
 	cpuprofile string
 }
 
@@ -48,10 +49,11 @@ func parse(args []string) (settings, error) {
 	f.DurationVar(&s.lasts, "lasts", 10*time.Second, "how long a load lasts in the latency section; half of it in the general table")
 	f.IntVar(&s.batch, "batch", 500, "events a claim")
 	f.IntVar(&s.maxBatches, "batches", 0, "batches in flight; 0 for the relay's default")
-	f.IntVar(&s.idle, "idle", 0, "idle connections that a relay's pool keeps; 0 for the default of database/sql")
+	f.IntVar(&s.idle, "idle", idleConns, "idle connections that a relay's pool keeps")
 	f.StringVar(&match, "case", "", "run only the sides that match this `pattern`, for a closer look; what they would be compared with isn't checked")
 	f.BoolVar(&s.statements, "statements", false, "print how often each statement ran and how long it took")
 	f.StringVar(&s.json, "json", "", "write the results to this `file` too")
+	f.StringVar(&s.markdown, "markdown", "", "write the tables to this `file` too, as docs/performance.md has them")
 	f.StringVar(&s.cpuprofile, "cpuprofile", "", "write a CPU profile to this `file`")
 	if err := f.Parse(args); err != nil {
 		return s, err

@@ -79,6 +79,9 @@ func run(ctx context.Context, s settings) error {
 	if s.json != "" {
 		err = errors.Join(err, r.write(s.json))
 	}
+	if s.markdown != "" {
+		err = errors.Join(err, os.WriteFile(s.markdown, []byte(r.markdown()), 0o644))
+	}
 	if failed := r.failed(); !s.short {
 		err = errors.Join(err, failed)
 	}

@@ -5,6 +5,7 @@ import (
 	"database/sql"
 	"database/sql/driver"
 	"sync/atomic"
+	"time"
 
 	"github.com/go-sql-driver/mysql"
 
@@ -18,8 +19,13 @@ type pool struct {
 	connects atomic.Int64 // connections made
 }
 
-// openPool opens a pool that keeps so many idle connections; 0 stands for
-// database/sql's own number, which is two. A meter, if there is one, sees every statement.
+// idleConns is how many idle connections a pool keeps, as those of mysqldb.Open do.
+const (
+	idleConns   = 16
+	maxIdleTime = 30 * time.Second
+)
+
+// openPool opens a pool as mysqldb.Open does. A meter, if there is one, sees every statement.
 func openPool(cfg *mysql.Config, idle int, m *meter) (*pool, error) {
 	connector, err := mysqldb.Connector(cfg)
 	if err != nil {
@@ -27,9 +33,8 @@ func openPool(cfg *mysql.Config, idle int, m *meter) (*pool, error) {
 	}
 	p := &pool{}
 	db := sql.OpenDB(countingConnector{Connector: connector, count: &p.connects, meter: m})
-	if idle > 0 {
-		db.SetMaxIdleConns(idle)
-	}
+	db.SetMaxIdleConns(idle)
+	db.SetConnMaxIdleTime(maxIdleTime)
 	p.DB = mysqldb.Wrap(db)
 	return p, nil
 }

@@ -73,7 +73,7 @@ func (b *bench) bareRate(ctx context.Context, box *box, batch, events int, run b
 		m = newMeter()
 		defer m.print(b.out, "the bare loop")
 	}
-	p, err := openPool(box.cfg, 0, m)
+	p, err := openPool(box.cfg, idleConns, m)
 	if err != nil {
 		return sample{}, err
 	}

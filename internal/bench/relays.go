@@ -30,8 +30,8 @@ type drained struct {
 	cpu      time.Duration // of the server, meanwhile
 	batches  int64         // claimed
 	inFlight float64       // batches, claimed and not settled, on average
-	connects int64
-	lost     int64 // events marked by nobody at first, for their lease was lost
+	connects int64         // connections made
+	lost     int64         // events whose lease was lost before their mark
 }
 
 // drain presents the staged events to waiting relays, and withdraws them when so
@@ -40,66 +40,90 @@ func (b *box) drain(ctx context.Context, c crew, events int) (drained, error) {
 	ctx, cancel := context.WithTimeout(ctx, time.Minute+time.Duration(events)*time.Millisecond)
 	defer cancel()
 	w := newWork(events)
-	running, stop := context.WithCancel(ctx)
-	defer stop()
-	var (
-		relays sync.WaitGroup
-		pools  []*pool
-		errs   = make([]error, c.relays)
-	)
-	defer func() {
-		stop()
-		relays.Wait()
-		for _, p := range pools {
-			_ = p.Close()
-		}
-	}()
-	for i := range c.relays {
-		p, err := openPool(b.cfg, c.idle, c.meter)
-		if err != nil {
-			return drained{}, err
-		}
-		pools = append(pools, p)
-		relay, end, err := b.newRelay(ctx, c, p.DB, w.observer())
-		if err != nil {
-			return drained{}, err
-		}
-		relays.Go(func() {
-			defer end()
-			errs[i] = relay.Run(running)
-			w.lost.Add(relay.Stats().Lost)
-		})
-	}
-	if err := b.awaitRelays(ctx, c.relays); err != nil {
+	relays, err := b.start(ctx, c, w)
+	if err != nil {
 		return drained{}, err
 	}
 	cpu, start := cpuTime(c.server), time.Now()
-	if err := b.present(ctx); err != nil {
-		return drained{}, err
+	err = b.present(ctx)
+	if err == nil {
+		relays.wake()
+		select {
+		case <-w.done:
+		case <-ctx.Done():
+			err = ctx.Err()
+		}
+		cpu = cpuTime(c.server) - cpu
 	}
-	for _, p := range pools {
-		p.Wake()
-	}
-	select {
-	case <-w.done:
-	case <-ctx.Done():
-	}
-	cpu = cpuTime(c.server) - cpu
-	stop()
-	relays.Wait()
-	err := errors.Join(append(errs, ctx.Err(), b.withdraw(context.WithoutCancel(ctx)))...)
+	err = errors.Join(err, relays.stop(), b.withdraw(context.WithoutCancel(ctx)))
 	if n := w.failed.Load(); err == nil && n > 0 {
 		err = fmt.Errorf("%d calls of the store failed", n)
 	}
 	if err != nil {
 		return drained{}, fmt.Errorf("%d events are not marked: %w", w.leftNow(), err)
 	}
-	d := drained{took: w.ended.Sub(start), cpu: cpu, batches: w.batches.Load(), lost: w.lost.Load()}
-	d.inFlight = w.batchTime.Seconds() / d.took.Seconds()
-	for _, p := range pools {
-		d.connects += p.connects.Load()
+	took := w.ended.Sub(start)
+	return drained{
+		took: took, cpu: cpu, batches: w.batches.Load(), inFlight: w.batchTime.Seconds() / took.Seconds(),
+		connects: relays.connects(), lost: w.lost.Load(),
+	}, nil
+}
+
+// started are running relays.
+type started struct {
+	cancel func()
+	relays sync.WaitGroup
+	pools  []*pool
+	errs   []error
+}
+
+// start starts relays on the outbox, which is empty, and returns when they have signed on.
+func (b *box) start(ctx context.Context, c crew, w *work) (*started, error) {
+	running, cancel := context.WithCancel(ctx)
+	s := &started{cancel: cancel, errs: make([]error, c.relays)}
+	for i := range c.relays {
+		p, err := openPool(b.cfg, c.idle, c.meter)
+		if err != nil {
+			return nil, errors.Join(err, s.stop())
+		}
+		s.pools = append(s.pools, p)
+		relay, end, err := b.newRelay(ctx, c, p.DB, w.observer())
+		if err != nil {
+			return nil, errors.Join(err, s.stop())
+		}
+		s.relays.Go(func() {
+			defer end()
+			s.errs[i] = relay.Run(running)
+			w.lost.Add(relay.Stats().Lost)
+		})
 	}
-	return d, nil
+	if err := b.awaitRelays(ctx, c.relays); err != nil {
+		return nil, errors.Join(err, s.stop())
+	}
+	return s, nil
+}
+
+func (s *started) wake() {
+	for _, p := range s.pools {
+		p.Wake()
+	}
+}
+
+// stop stops the relays and returns what ended them before.
+func (s *started) stop() error {
+	s.cancel()
+	s.relays.Wait()
+	for _, p := range s.pools {
+		_ = p.Close()
+	}
+	return errors.Join(s.errs...)
+}
+
+func (s *started) connects() (n int64) {
+	for _, p := range s.pools {
+		n += p.connects.Load()
+	}
+	return n
 }
 
 // newRelay makes a relay of the box's events, and a function that ends its publisher.

@@ -3,12 +3,9 @@ package main
 import (
 	"encoding/json"
 	"fmt"
-	"io"
 	"os"
 	"runtime"
-	"slices"
 	"strings"
-	"text/tabwriter"
 )
 
 // report is what a run found.
@@ -74,76 +71,12 @@ type check struct {
 	Pass     bool    `json:"pass"`
 }
 
-func (c check) String() string {
-	verdict, sign := "PASS", "≥"
-	if !c.Pass {
-		verdict = "FAIL"
-	}
-	if c.AtMost {
-		sign = "≤"
-	}
-	return fmt.Sprintf("%s\t%s\t%s\t%s\t%.2f\t(%s %.2f)\t", verdict, c.Section, c.Database, c.What, c.Value, sign, c.Bound)
-}
-
 func (r *report) add(c check) {
 	c.Pass = c.Value >= c.Bound
 	if c.AtMost {
 		c.Pass = c.Value <= c.Bound
 	}
 	r.Checks = append(r.Checks, c)
-}
-
-func (r *report) print(out io.Writer) {
-	w := tabwriter.NewWriter(out, 0, 0, 2, ' ', 0)
-	if len(r.Results) > 0 {
-		fmt.Fprintln(w, "\nsection\tdatabase\tcase\tvalue\tunit\trounds\tserver an event\t")
-	}
-	for _, x := range r.Results {
-		fmt.Fprintf(w, "%s\t%s\t%s\t%s\t%s\t%s\t%s\t\n",
-			x.Section, x.Database, x.Case, figure(x.Value), x.Unit, spread(x.Rounds), serverCPU(x.ServerCPU))
-	}
-	_ = w.Flush()
-	if len(r.Latencies) > 0 {
-		fmt.Fprintln(w, "\nsection\tdatabase\tcase\toffered\tcommitted\ttimes\tp50\tp95\tp99\tmax, ms\t")
-	}
-	for _, x := range r.Latencies {
-		fmt.Fprintf(w, "%s\t%s\t%s\t%s\t%s\t%d\t%.1f\t%.1f\t%.1f\t%.1f\t\n", x.Section, x.Database, x.Case,
-			perSecond(float64(x.Offered)), perSecond(x.Committed), x.Events, x.P50, x.P95, x.P99, x.Max)
-	}
-	_ = w.Flush()
-	fmt.Fprintln(out)
-	for _, c := range r.Checks {
-		fmt.Fprintln(w, c)
-	}
-	_ = w.Flush()
-}
-
-func perSecond(n float64) string {
-	if n == 0 {
-		return ""
-	}
-	return fmt.Sprintf("%.0f/s", n)
-}
-
-func serverCPU(us float64) string {
-	if us == 0 {
-		return ""
-	}
-	return fmt.Sprintf("%.0f µs", us)
-}
-
-func figure(v float64) string {
-	if v >= 100 {
-		return fmt.Sprintf("%.0f", v)
-	}
-	return fmt.Sprintf("%.2f", v)
-}
-
-func spread(rounds []float64) string {
-	if len(rounds) < 2 {
-		return ""
-	}
-	return figure(slices.Min(rounds)) + "–" + figure(slices.Max(rounds))
 }
 
 func (r *report) write(file string) error {

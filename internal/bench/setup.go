@@ -21,7 +21,7 @@ func newBench(ctx context.Context, s settings, flavor dbserver.Flavor, r *report
 		return nil, fmt.Errorf("%s is not a DSN", flavor.EnvVar())
 	}
 	b.process = serverProcess(cfg.Addr)
-	p, err := openPool(cfg, 0, nil)
+	p, err := openPool(cfg, idleConns, nil)
 	if err != nil {
 		return nil, err
 	}

@@ -1,0 +1,104 @@
+package main
+
+import (
+	"fmt"
+	"io"
+	"slices"
+	"strings"
+	"text/tabwriter"
+)
+
+// table is a part of the report for people: a head and rows.
+type table [][]string
+
+// tables are those of the report that have rows.
+func (r *report) tables() []table {
+	rates := table{{"section", "database", "case", "middle", "rounds", "server, an event"}}
+	for _, x := range r.Results {
+		rates = append(rates, []string{
+			x.Section, x.Database, x.Case, figure(x.Value) + " " + x.Unit, spread(x.Rounds), serverCPU(x.ServerCPU),
+		})
+	}
+	times := table{{"section", "database", "case", "offered", "committed", "times", "p50", "p95", "p99", "max"}}
+	for _, x := range r.Latencies {
+		times = append(times, []string{
+			x.Section, x.Database, x.Case, perSecond(float64(x.Offered)), perSecond(x.Committed), fmt.Sprint(x.Events),
+			milli(x.P50), milli(x.P95), milli(x.P99), milli(x.Max),
+		})
+	}
+	checks := table{{"", "section", "database", "what", "is", "wanted"}}
+	for _, c := range r.Checks {
+		verdict, sign := "PASS", "≥"
+		if !c.Pass {
+			verdict = "FAIL"
+		}
+		if c.AtMost {
+			sign = "≤"
+		}
+		checks = append(checks, []string{
+			verdict, c.Section, c.Database, c.What, fmt.Sprintf("%.2f", c.Value), fmt.Sprintf("%s %.2f", sign, c.Bound),
+		})
+	}
+	return slices.DeleteFunc([]table{rates, times, checks}, func(t table) bool { return len(t) == 1 })
+}
+
+func (r *report) print(out io.Writer) {
+	for _, t := range r.tables() {
+		fmt.Fprintln(out)
+		w := tabwriter.NewWriter(out, 0, 0, 2, ' ', 0)
+		for _, row := range t {
+			fmt.Fprintln(w, strings.Join(row, "\t")+"\t")
+		}
+		_ = w.Flush()
+	}
+}
+
+// markdown is the report as docs/performance.md has it.
+func (r *report) markdown() string {
+	var s strings.Builder
+	fmt.Fprintf(&s, "%d CPUs, %s, %s", r.Machine.CPUs, r.Machine.OS, r.Machine.Go)
+	for _, version := range r.Databases {
+		fmt.Fprintf(&s, ", %s", version)
+	}
+	fmt.Fprintf(&s, "; %d events, %d rounds\n", r.Events, r.Rounds)
+	for _, t := range r.tables() {
+		s.WriteString("\n")
+		for i, row := range t {
+			s.WriteString("| " + strings.Join(row, " | ") + " |\n")
+			if i == 0 {
+				s.WriteString("|" + strings.Repeat("---|", len(row)) + "\n")
+			}
+		}
+	}
+	return s.String()
+}
+
+func figure(v float64) string {
+	if v >= 100 {
+		return fmt.Sprintf("%.0f", v)
+	}
+	return fmt.Sprintf("%.2f", v)
+}
+
+func spread(rounds []float64) string {
+	if len(rounds) < 2 {
+		return ""
+	}
+	return figure(slices.Min(rounds)) + "–" + figure(slices.Max(rounds))
+}
+
+func serverCPU(us float64) string {
+	if us == 0 {
+		return ""
+	}
+	return fmt.Sprintf("%.0f µs", us)
+}
+
+func perSecond(n float64) string {
+	if n == 0 {
+		return ""
+	}
+	return fmt.Sprintf("%.0f/s", n)
+}
+
+func milli(ms float64) string { return fmt.Sprintf("%.1f ms", ms) }
