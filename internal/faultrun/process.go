@@ -3,7 +3,6 @@ package main
 import (
 	"bufio"
 	"context"
-	"errors"
 	"fmt"
 	"io"
 	"os"
@@ -104,7 +103,7 @@ func (p *place) kill() {
 
 // terminate ends a relay with SIGTERM and waits for its end.
 func (p *place) terminate(ctx context.Context) error {
-	if err := p.process.Signal(syscall.SIGTERM); err != nil && !errors.Is(err, os.ErrProcessDone) {
+	if err := p.process.Signal(syscall.SIGTERM); err != nil {
 		return err
 	}
 	select {

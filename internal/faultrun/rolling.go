@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"syscall"
 	"time"
 
 	"github.com/outboxgen/outboxgen/runtime/outbox"
@@ -109,11 +108,6 @@ func (f *fleet) restart(ctx context.Context, p *place) error {
 	case <-ctx.Done():
 		return context.Cause(ctx)
 	}
-	// In the middle of a publish, if there is one: what the broker takes must still be marked.
-	f.broker.trap(p.index, time.Second, func() {
-		_ = p.process.Signal(syscall.SIGTERM)
-		time.Sleep(50 * time.Millisecond) // so long does the answer take
-	})
 	if err := p.terminate(ctx); err != nil {
 		return fmt.Errorf("a relay that was told to end: %w", err)
 	}
