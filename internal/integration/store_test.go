@@ -189,9 +189,9 @@ func TestDeadEventMadeDueByHand(t *testing.T) {
 	list, rest, _ := strings.Cut(rest, "\n")
 	update, _, _ := strings.Cut(rest, "\n```")
 	each(t, func(t *testing.T, _ dbtest.Database, db *outbox.DB) {
-		ids, store := writeEvents(t, db, 1), orderevents.NewStore(db)
+		ids, store, owner := writeEvents(t, db, 1), orderevents.NewStore(db), storesuite.NewOwner()
 		claim := func() *outbox.Batch {
-			b, err := store.Claim(t.Context(), outbox.ClaimRequest{Owner: storesuite.NewOwner(), Limit: 10, Lease: time.Minute})
+			b, err := store.Claim(t.Context(), outbox.ClaimRequest{Owner: owner, Limit: 10, Lease: time.Minute})
 			if err != nil {
 				t.Fatal(err)
 			}

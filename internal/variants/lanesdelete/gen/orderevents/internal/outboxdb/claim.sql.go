@@ -355,7 +355,7 @@ const selectDueLanes = `-- name: SelectDueLanes :many
 
 SELECT
   l.lane, l.lease_owner, l.lease_version,
-  CAST(TIMESTAMPDIFF(MICROSECOND, d.oldest, UTC_TIMESTAMP() + INTERVAL MICROSECOND(CURRENT_TIMESTAMP(6)) MICROSECOND) AS SIGNED) AS waited_us
+  CAST(COALESCE(TIMESTAMPDIFF(MICROSECOND, d.oldest, UTC_TIMESTAMP() + INTERVAL MICROSECOND(CURRENT_TIMESTAMP(6)) MICROSECOND), 0) AS SIGNED) AS waited_us
 FROM (
   SELECT status, lane, MIN(available_at) AS oldest
   FROM outbox_event FORCE INDEX (ix_outbox_event_claim)
@@ -417,7 +417,7 @@ SELECT
   payload, headers, attempts,
   CAST(COALESCE(TIMESTAMPDIFF(MICROSECOND, '1970-01-01', created_at), 0) AS SIGNED) AS created_us,
   lane, aggregate_hash,
-  CAST(TIMESTAMPDIFF(MICROSECOND, UTC_TIMESTAMP() + INTERVAL MICROSECOND(CURRENT_TIMESTAMP(6)) MICROSECOND, next_attempt_at) AS SIGNED) AS wait_us
+  CAST(COALESCE(TIMESTAMPDIFF(MICROSECOND, UTC_TIMESTAMP() + INTERVAL MICROSECOND(CURRENT_TIMESTAMP(6)) MICROSECOND, next_attempt_at), 0) AS SIGNED) AS wait_us
 FROM outbox_event FORCE INDEX (ix_outbox_event_claim)
 WHERE status = 0
   AND lane IN (/*SLICE:lanes*/?)
@@ -503,7 +503,7 @@ SELECT
   payload, headers, attempts,
   CAST(COALESCE(TIMESTAMPDIFF(MICROSECOND, '1970-01-01', created_at), 0) AS SIGNED) AS created_us,
   lane, aggregate_hash,
-  CAST(TIMESTAMPDIFF(MICROSECOND, UTC_TIMESTAMP() + INTERVAL MICROSECOND(CURRENT_TIMESTAMP(6)) MICROSECOND, next_attempt_at) AS SIGNED) AS wait_us
+  CAST(COALESCE(TIMESTAMPDIFF(MICROSECOND, UTC_TIMESTAMP() + INTERVAL MICROSECOND(CURRENT_TIMESTAMP(6)) MICROSECOND, next_attempt_at), 0) AS SIGNED) AS wait_us
 FROM outbox_event FORCE INDEX (ix_outbox_event_claim)
 WHERE status = 0
   AND lane IN (/*SLICE:lanes*/?)
