@@ -3,6 +3,7 @@ package main
 import (
 	"bufio"
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"os"
@@ -101,8 +102,16 @@ func (p *place) kill() {
 	_ = (<-p.ended) // it was killed: how it ended is known
 }
 
-// terminate ends a relay with SIGTERM and waits for its end.
+// terminate ends a relay with SIGTERM and waits for its end. One that has not
+// started yet doesn't handle the signal.
 func (p *place) terminate(ctx context.Context) error {
+	select {
+	case <-p.started:
+	case err := <-p.ended:
+		return errors.Join(errors.New("a relay ended by itself"), err)
+	case <-ctx.Done():
+		return context.Cause(ctx)
+	}
 	if err := p.process.Signal(syscall.SIGTERM); err != nil {
 		return err
 	}

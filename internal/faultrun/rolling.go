@@ -2,7 +2,6 @@ package main
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"time"
 
@@ -101,13 +100,6 @@ func runRolling(ctx context.Context, k kind, db *outbox.DB, dsn string, s rollin
 
 // restart ends a relay, which must go without an error, and starts another in its place.
 func (f *fleet) restart(ctx context.Context, p *place) error {
-	select {
-	case <-p.started:
-	case err := <-p.ended:
-		return errors.Join(errors.New("a relay ended by itself"), err)
-	case <-ctx.Done():
-		return context.Cause(ctx)
-	}
 	if err := p.terminate(ctx); err != nil {
 		return fmt.Errorf("a relay that was told to end: %w", err)
 	}
