@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"slices"
 
 	"github.com/outboxgen/outboxgen/internal/dbserver"
 )
@@ -34,7 +35,9 @@ func (b *bench) drain(ctx context.Context) error {
 			large: &side{name: k.text + ", relay, 4 KB", run: b.drainSide(box, large, crew{relays: 1})},
 		}
 		measured[k] = s
-		all = append(all, s.relay, s.bare, s.two, s.large)
+		// Beside each other what is compared.
+		all = append(all, s.large, s.two, s.bare, s.relay)
+		slices.Reverse(all)
 	}
 	if err := b.contest(ctx, "drain", "events/s", all...); err != nil {
 		return err

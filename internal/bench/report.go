@@ -66,9 +66,12 @@ type check struct {
 	Database string  `json:"database"`
 	What     string  `json:"what"`
 	Value    float64 `json:"value"`
-	AtMost   bool    `json:"at_most"` // else at least
-	Bound    float64 `json:"bound"`
-	Pass     bool    `json:"pass"`
+
+	Rounds []float64 `json:"rounds,omitempty"` // of which Value is the middle
+
+	AtMost bool    `json:"at_most"` // else at least
+	Bound  float64 `json:"bound"`
+	Pass   bool    `json:"pass"`
 }
 
 func (r *report) add(c check) {

@@ -26,7 +26,7 @@ func (r *report) tables() []table {
 			milli(x.P50), milli(x.P95), milli(x.P99), milli(x.Max),
 		})
 	}
-	checks := table{{"", "section", "database", "what", "is", "wanted"}}
+	checks := table{{"", "section", "database", "what", "is", "wanted", "rounds"}}
 	for _, c := range r.Checks {
 		verdict, sign := "PASS", "≥"
 		if !c.Pass {
@@ -36,7 +36,7 @@ func (r *report) tables() []table {
 			sign = "≤"
 		}
 		checks = append(checks, []string{
-			verdict, c.Section, c.Database, c.What, fmt.Sprintf("%.2f", c.Value), fmt.Sprintf("%s %.2f", sign, c.Bound),
+			verdict, c.Section, c.Database, c.What, fmt.Sprintf("%.2f", c.Value), fmt.Sprintf("%s %.2f", sign, c.Bound), spread(c.Rounds),
 		})
 	}
 	return slices.DeleteFunc([]table{rates, times, checks}, func(t table) bool { return len(t) == 1 })
