@@ -35,9 +35,8 @@ func (b *bench) drain(ctx context.Context) error {
 			large: &side{name: k.text + ", relay, 4 KB", run: b.drainSide(box, large, crew{relays: 1})},
 		}
 		measured[k] = s
-		// Beside each other what is compared.
-		all = append(all, s.large, s.two, s.bare, s.relay)
-		slices.Reverse(all)
+		slices.Reverse(all) // what is compared stands side by side: both relays in the middle
+		all = append(all, s.relay, s.bare, s.two, s.large)
 	}
 	if err := b.contest(ctx, "drain", "events/s", all...); err != nil {
 		return err
