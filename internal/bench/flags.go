@@ -26,6 +26,7 @@ type settings struct {
 	batch      int
 	maxBatches int
 	idle       int
+	session    string
 
 	match      *regexp.Regexp
 	statements bool
@@ -50,6 +51,7 @@ func parse(args []string) (settings, error) {
 	f.IntVar(&s.batch, "batch", 500, "events a claim")
 	f.IntVar(&s.maxBatches, "batches", 0, "batches in flight; 0 for the relay's default")
 	f.IntVar(&s.idle, "idle", idleConns, "idle connections that a relay's pool keeps")
+	f.StringVar(&s.session, "session", "", "a `variable=value` that the connections of relays, loops and writers set, such as binlog_row_image=MINIMAL")
 	f.StringVar(&match, "case", "", "run only the sides that match this `pattern`, for a closer look; what they would be compared with isn't checked")
 	f.BoolVar(&s.statements, "statements", false, "print how often each statement ran and how long it took")
 	f.StringVar(&s.json, "json", "", "write the results to this `file` too")

@@ -59,6 +59,9 @@ func (f *fleet) start(p *place) error {
 	cmd.Env = append(os.Environ(), envDSN+"="+f.dsn, envKind+"="+f.kind.name, envLease+"="+f.lease.String(),
 		envURL+"="+f.broker.url+"/?relay="+strconv.Itoa(p.index))
 	cmd.Stderr = os.Stderr
+	if _, err := cmd.StdinPipe(); err != nil { // never written to: see childIfAsked
+		return err
+	}
 	out, err := cmd.StdoutPipe()
 	if err != nil {
 		return err

@@ -32,13 +32,12 @@ func TestPurgePlans(t *testing.T) {
 				fillAged(t, db, size.waiting, "0", "n MICROSECOND", notYet)
 				mustExec(t, db, `INSERT INTO outbox_failure (event_id, kind, reason, failed_at)
 					SELECT event_id, 'failed', 'no', UTC_TIMESTAMP(6) FROM outbox_event LIMIT ?`, size.failures)
-				mustExec(t, db, `INSERT INTO outbox_relay (owner, host, pid, started_at, alive_until) VALUES
-					('a', 'h', 1, UTC_TIMESTAMP(6), `+longAgo+`), ('b', 'h', 1, UTC_TIMESTAMP(6), `+longAgo+`),
-					('c', 'h', 1, UTC_TIMESTAMP(6), `+justNow+`)`)
+				mustExec(t, db, `INSERT INTO outbox_relay (owner, host, pid, started_at, alive_until)
+					SELECT UUID(), 'h', 1, created_at, IF(status = 2, published_at, created_at) FROM outbox_event LIMIT 90`)
 				mustExec(t, db, "ANALYZE TABLE outbox_event, outbox_failure, outbox_relay")
 				proxy := mysqlproxy.Start(t, server.Addr)
 				purged := mustPurge(t, k.purger(t, open(t, via(t, server, proxy.Addr(), nil)), purge.Config{BatchSize: batch}))
-				if purged.Events != int64(size.old) || purged.Relays != 2 {
+				if purged.Events != int64(size.old) || purged.Relays == 0 {
 					t.Fatalf("%+v", purged)
 				}
 				if p := explain(t, server, db, sent(t, proxy, "available_at >="))[0]; p.key != "ix_outbox_event_claim" ||

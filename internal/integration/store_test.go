@@ -37,6 +37,9 @@ func TestStore(t *testing.T) {
 	for _, flavor := range dbserver.Flavors() {
 		for _, k := range kinds {
 			for name, change := range settings {
+				if k.deletes && name != "default" {
+					continue // the statement that differs has nothing to do with them
+				}
 				t.Run(flavor.String()+"/"+k.name+"/"+name, func(t *testing.T) {
 					t.Parallel()
 					server := dbtest.New(t, flavor)

@@ -12,7 +12,7 @@ const (
 	slowRead = 3 * time.Millisecond
 
 	// pace is how many times as long as a slow read took the lane is left alone.
-	pace = 5
+	pace = 20
 
 	// measureTime is after how long a lane with blocked events is read alone
 	// again, to see how long that takes.

@@ -15,7 +15,8 @@ type Config struct {
 	Interval time.Duration
 
 	// BatchSize is the most rows that one statement reads and one transaction
-	// deletes. Defaults to 500, is at most 5000.
+	// deletes. With lanes, up to four transactions are under way at once. Defaults to
+	// 500, is at most 5000.
 	BatchSize int
 
 	// Pause is the wait after each batch, for a server that should have more time

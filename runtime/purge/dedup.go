@@ -104,7 +104,7 @@ func (d *dedup) purge(ctx context.Context, p *pass) error {
 			return err
 		}
 		if fromStart && n == 0 {
-			d.again.spent += took
+			d.again.spend(took)
 		}
 	}
 }

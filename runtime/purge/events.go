@@ -6,6 +6,8 @@ import (
 	"fmt"
 	"math"
 	"slices"
+	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/outboxgen/outboxgen/runtime/internal/leasing"
@@ -20,6 +22,10 @@ const (
 	// keepRelays is how long the row of a relay's run stays at least: people ask
 	// which process it was, also where events are deleted at once.
 	keepRelays = 7 * 24 * time.Hour
+
+	// parallel is how many lanes are purged at once: as many as a relay has batches
+	// in flight by default, or it would leave the purger behind.
+	parallel = 4
 
 	// eventsAgain is how often events are looked at from the start, at most.
 	eventsAgain = 10 * time.Minute
@@ -86,19 +92,40 @@ func (e *events) purge(ctx context.Context, p *pass) error {
 			}
 			e.again.begin()
 		}
-		// A batch of each lane in turn: a full one doesn't make the others wait.
-		more = false
-		for i := range e.lanes {
-			if e.lanes[i].done {
-				continue
-			}
-			if err := e.purgeBatch(ctx, p, &e.lanes[i]); err != nil {
-				return err
-			}
-			more = true
+		var err error
+		if more, err = e.round(ctx, p); err != nil {
+			return err
 		}
 	}
 	return nil
+}
+
+// round deletes a batch of each lane that may have more, so that a full one doesn't
+// make the others wait, and reports whether there was any.
+func (e *events) round(ctx context.Context, p *pass) (more bool, err error) {
+	var todo []*lane
+	for i := range e.lanes {
+		if !e.lanes[i].done {
+			todo = append(todo, &e.lanes[i])
+		}
+	}
+	var workers sync.WaitGroup
+	var next atomic.Int64
+	errs := make(chan error, parallel)
+	for range min(parallel, len(todo)) {
+		workers.Go(func() {
+			for i := next.Add(1); int(i) <= len(todo); i = next.Add(1) {
+				if err := e.purgeBatch(ctx, p, todo[i-1]); err != nil {
+					next.Store(int64(len(todo))) // nor does another one begin
+					errs <- err
+					return
+				}
+			}
+		})
+	}
+	workers.Wait()
+	close(errs)
+	return len(todo) > 0, <-errs
 }
 
 func (e *events) purgeBatch(ctx context.Context, p *pass, l *lane) error {
@@ -119,7 +146,7 @@ func (e *events) purgeBatch(ctx context.Context, p *pass, l *lane) error {
 		}
 	}
 	if l.again && (l.from == 0 || len(old) == 0) {
-		e.again.spent += time.Since(begun)
+		e.again.spend(time.Since(begun))
 	}
 	deleted := 0
 	for ids := range slices.Chunk(old, e.batch) {

@@ -1,6 +1,8 @@
 package purge_test
 
 import (
+	"context"
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -64,6 +66,37 @@ func TestLanesTakeTurns(t *testing.T) {
 			if at < 0 || at > 2*lanes {
 				t.Errorf("lane %d is first read by statement %d", lane, at)
 			}
+		}
+	})
+}
+
+// Four lanes are purged at once, and an error in one of them ends the pass.
+func TestLanesAtOnce(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		const lanes = 8
+		f := newFake()
+		f.took = func(int) time.Duration { return time.Second }
+		fill := func() {
+			for lane := range uint16(lanes) {
+				f.addTo(lane, time.Now().Add(-2*keep), time.Now().Add(-2*keep))
+			}
+		}
+		fill()
+		p := eventsPurger(t, f, keep, lanes, purge.Config{})
+		if pass := mustPurge(t, p); pass.Events != lanes || pass.Took != 2*2*time.Second {
+			t.Errorf("%+v", pass)
+		}
+		fill()
+		f.forget()
+		f.before = func(_ context.Context, call string) error {
+			if call == "delete events" && f.count(call) == lanes+2 {
+				return errAway
+			}
+			return nil
+		}
+		pass, err := p.Purge(context.Background())
+		if !errors.Is(err, errAway) || pass.Events != int64(lanes-f.left()) || len(f.seen) > 2*lanes-2 {
+			t.Errorf("%+v, %v, %d statements", pass, err, len(f.seen))
 		}
 	})
 }

@@ -14,6 +14,7 @@ import (
 	"fmt"
 	"log/slog"
 	"runtime/debug"
+	"sync"
 	"time"
 
 	"github.com/outboxgen/outboxgen/runtime/outbox"
@@ -140,10 +141,12 @@ func (p *Purger) newRun(ctx context.Context) (*run, func()) {
 	}
 }
 
-// pass is a pass under way.
+// pass is a pass under way. Several batches may be.
 type pass struct {
 	*run
 	Pass
+
+	mu      sync.Mutex // for the election and what follows
 	batches int
 }
 
@@ -190,13 +193,23 @@ func (r *run) observe(p Pass, err error) {
 // next waits until the next batch may begin. It returns an error when there should
 // be none.
 func (p *pass) next(ctx context.Context) error {
-	if p.batches++; p.batches > 1 && p.cfg.Pause > 0 {
+	if p.cfg.Pause > 0 && !p.first() {
 		sleep(ctx, p.cfg.Pause)
 	}
 	if err := ctx.Err(); err != nil {
 		return err
 	}
+	p.mu.Lock()
+	defer p.mu.Unlock()
 	return p.election.keep(p.grace)
+}
+
+// first reports whether the pass has had no batch.
+func (p *pass) first() bool {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.batches++
+	return p.batches == 1
 }
 
 // inTx runs a batch in a transaction and reports whether it was committed. It was
@@ -218,7 +231,9 @@ func (p *pass) inTx(fn func(tx *outbox.Tx) error) (bool, error) {
 
 // add counts what was deleted.
 func (p *pass) add(n Purged) {
+	p.mu.Lock()
 	p.Purged.add(n)
+	p.mu.Unlock()
 	p.stats.add(n)
 }
 

@@ -4,6 +4,7 @@ import (
 	"context"
 	"log/slog"
 	"math/rand/v2"
+	"sync/atomic"
 	"time"
 )
 
@@ -75,14 +76,19 @@ func (w *warner) over(message string) {
 type again struct {
 	every time.Duration
 	begun time.Time
-	spent time.Duration // since then, on reads that found nothing
+	spent atomic.Int64 // nanoseconds since then, on reads that found nothing
 }
 
 // share is which part of the time such reads may take: one in so many.
 const share = 20
 
 func (a *again) due() bool {
-	return a.begun.IsZero() || time.Since(a.begun) >= max(a.every, share*a.spent)
+	return a.begun.IsZero() || time.Since(a.begun) >= max(a.every, share*time.Duration(a.spent.Load()))
 }
 
-func (a *again) begin() { a.begun, a.spent = time.Now(), 0 }
+func (a *again) begin() {
+	a.begun = time.Now()
+	a.spent.Store(0)
+}
+
+func (a *again) spend(d time.Duration) { a.spent.Add(int64(d)) }
