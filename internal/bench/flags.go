@@ -98,5 +98,8 @@ func (s *settings) choose(only, dbs, match string) (err error) {
 	if s.events < 1000 || s.rounds < 1 || s.retained < 1000 || s.lasts < time.Second || s.batch < 1 {
 		return fmt.Errorf("at least 1000 -events, 1 of -rounds, 1000 -retained, 1s of -lasts and 1 of -batch")
 	}
+	if most := numbers * perNumber; deep*s.events > most || s.retained > most {
+		return fmt.Errorf("at most %d -events and %d -retained", most/deep, most)
+	}
 	return nil
 }
