@@ -14,6 +14,13 @@ import (
 // there are many claims.
 const claimBatch = 50
 
+// claimed are the events that a round of claims begins with.
+func (b *bench) claimed() load {
+	due := b.due(small)
+	due.events /= 2
+	return due
+}
+
 // deep is how many times as many events wait in a deep backlog.
 const deep = 4
 
@@ -53,7 +60,7 @@ func (b *bench) claim(ctx context.Context) error {
 			return err
 		}
 		b.report.Latencies = append(b.report.Latencies,
-			empty.latencies(b, "claim", fmt.Sprintf("%s, backlog of %d instead of at most %d", k.text, deep*b.events, b.events)))
+			empty.latencies(b, "claim", fmt.Sprintf("%s, backlog of %d instead of at most %d", k.text, deep*b.claimed().events, b.claimed().events)))
 		b.report.add(b.limit("claim", k.text+", p50 with a deep backlog, of the usual one", empty.percentile(0.5)/usual, 2))
 	}
 	return nil
@@ -101,7 +108,7 @@ func (c *claimer) close() {
 // claimAll fills both tables, and claims and settles one batch here, one there.
 func (b *bench) claimAll(ctx context.Context, empty, full *claimer) error {
 	for _, c := range []*claimer{empty, full} {
-		if err := c.box.stage(ctx, c == full, b.due(small)); err != nil {
+		if err := c.box.stage(ctx, c == full, b.claimed()); err != nil {
 			return err
 		}
 		if err := c.box.present(ctx); err != nil {
@@ -109,7 +116,7 @@ func (b *bench) claimAll(ctx context.Context, empty, full *claimer) error {
 		}
 	}
 	order := []*claimer{empty, full}
-	for left := b.events; left > 0; {
+	for left := b.claimed().events; left > 0; {
 		claimed := 0
 		for _, c := range order {
 			n, err := c.claim(ctx)
@@ -135,7 +142,7 @@ func (b *bench) claimAll(ctx context.Context, empty, full *claimer) error {
 // claimDeep claims some batches of a deep backlog.
 func (b *bench) claimDeep(ctx context.Context, c *claimer) error {
 	c.times = nil
-	backlog := b.due(small)
+	backlog := b.claimed()
 	backlog.events *= deep
 	if err := c.box.stage(ctx, false, backlog); err != nil {
 		return err
@@ -143,7 +150,7 @@ func (b *bench) claimDeep(ctx context.Context, c *claimer) error {
 	if err := c.box.present(ctx); err != nil {
 		return err
 	}
-	for range min(200, b.events/claimBatch) {
+	for range min(200, b.claimed().events/claimBatch) {
 		if _, err := c.claim(ctx); err != nil {
 			return err
 		}

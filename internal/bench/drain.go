@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"slices"
 
 	"github.com/outboxgen/outboxgen/internal/dbserver"
 )
@@ -34,6 +35,7 @@ func (b *bench) drain(ctx context.Context) error {
 			large: &side{name: k.text + ", relay, 4 KB", run: b.drainSide(box, large, crew{relays: 1})},
 		}
 		measured[k] = s
+		slices.Reverse(all) // what is compared stands side by side: both relays in the middle
 		all = append(all, s.relay, s.bare, s.two, s.large)
 	}
 	if err := b.contest(ctx, "drain", "events/s", all...); err != nil {

@@ -26,6 +26,7 @@ type settings struct {
 	batch      int
 	maxBatches int
 	idle       int
+	session    string
 
 	match      *regexp.Regexp
 	statements bool
@@ -50,6 +51,7 @@ func parse(args []string) (settings, error) {
 	f.IntVar(&s.batch, "batch", 500, "events a claim")
 	f.IntVar(&s.maxBatches, "batches", 0, "batches in flight; 0 for the relay's default")
 	f.IntVar(&s.idle, "idle", idleConns, "idle connections that a relay's pool keeps")
+	f.StringVar(&s.session, "session", "", "a `variable=value` that the connections of relays, loops and writers set, such as binlog_row_image=MINIMAL")
 	f.StringVar(&match, "case", "", "run only the sides that match this `pattern`, for a closer look; what they would be compared with isn't checked")
 	f.BoolVar(&s.statements, "statements", false, "print how often each statement ran and how long it took")
 	f.StringVar(&s.json, "json", "", "write the results to this `file` too")
@@ -95,6 +97,9 @@ func (s *settings) choose(only, dbs, match string) (err error) {
 	}
 	if s.events < 1000 || s.rounds < 1 || s.retained < 1000 || s.lasts < time.Second || s.batch < 1 {
 		return fmt.Errorf("at least 1000 -events, 1 of -rounds, 1000 -retained, 1s of -lasts and 1 of -batch")
+	}
+	if most := numbers * perNumber; deep*s.events > most || s.retained > most {
+		return fmt.Errorf("at most %d -events and %d -retained", most/deep, most)
 	}
 	return nil
 }

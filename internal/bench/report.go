@@ -3,20 +3,36 @@ package main
 import (
 	"encoding/json"
 	"fmt"
+	"maps"
 	"os"
 	"runtime"
+	"slices"
 	"strings"
 )
 
 // report is what a run found.
 type report struct {
-	Machine   machine           `json:"machine"`
-	Databases map[string]string `json:"databases"` // versions
-	Events    int               `json:"events"`
-	Rounds    int               `json:"rounds"`
-	Results   []result          `json:"results"`
-	Latencies []latencies       `json:"latencies"`
-	Checks    []check           `json:"checks"`
+	Machine   machine             `json:"machine"`
+	Databases map[string]database `json:"databases"`
+	Events    int                 `json:"events"`
+	Rounds    int                 `json:"rounds"`
+	Results   []result            `json:"results"`
+	Latencies []latencies         `json:"latencies"`
+	Checks    []check             `json:"checks"`
+}
+
+// database is a server.
+type database struct {
+	Version  string            `json:"version"`
+	Settings map[string]string `json:"settings"`
+}
+
+func (d database) String() string {
+	text := d.Version
+	for _, name := range slices.Sorted(maps.Keys(d.Settings)) {
+		text += ", " + name + " " + d.Settings[name]
+	}
+	return text
 }
 
 type machine struct {
@@ -28,7 +44,7 @@ type machine struct {
 func newReport(s settings) *report {
 	return &report{
 		Machine:   machine{CPUs: runtime.NumCPU(), Go: runtime.Version(), OS: runtime.GOOS + "/" + runtime.GOARCH},
-		Databases: map[string]string{},
+		Databases: map[string]database{},
 		Events:    s.events,
 		Rounds:    s.rounds,
 	}
@@ -66,9 +82,12 @@ type check struct {
 	Database string  `json:"database"`
 	What     string  `json:"what"`
 	Value    float64 `json:"value"`
-	AtMost   bool    `json:"at_most"` // else at least
-	Bound    float64 `json:"bound"`
-	Pass     bool    `json:"pass"`
+
+	Rounds []float64 `json:"rounds,omitempty"` // of which Value is the middle
+
+	AtMost bool    `json:"at_most"` // else at least
+	Bound  float64 `json:"bound"`
+	Pass   bool    `json:"pass"`
 }
 
 func (r *report) add(c check) {

@@ -3,6 +3,7 @@ package main
 import (
 	"fmt"
 	"io"
+	"maps"
 	"slices"
 	"strings"
 	"text/tabwriter"
@@ -26,7 +27,7 @@ func (r *report) tables() []table {
 			milli(x.P50), milli(x.P95), milli(x.P99), milli(x.Max),
 		})
 	}
-	checks := table{{"", "section", "database", "what", "is", "wanted"}}
+	checks := table{{"", "section", "database", "what", "is", "wanted", "rounds"}}
 	for _, c := range r.Checks {
 		verdict, sign := "PASS", "≥"
 		if !c.Pass {
@@ -36,13 +37,14 @@ func (r *report) tables() []table {
 			sign = "≤"
 		}
 		checks = append(checks, []string{
-			verdict, c.Section, c.Database, c.What, fmt.Sprintf("%.2f", c.Value), fmt.Sprintf("%s %.2f", sign, c.Bound),
+			verdict, c.Section, c.Database, c.What, fmt.Sprintf("%.2f", c.Value), fmt.Sprintf("%s %.2f", sign, c.Bound), spread(c.Rounds),
 		})
 	}
 	return slices.DeleteFunc([]table{rates, times, checks}, func(t table) bool { return len(t) == 1 })
 }
 
 func (r *report) print(out io.Writer) {
+	fmt.Fprint(out, "\n"+r.setting())
 	for _, t := range r.tables() {
 		fmt.Fprintln(out)
 		w := tabwriter.NewWriter(out, 0, 0, 2, ' ', 0)
@@ -53,14 +55,19 @@ func (r *report) print(out io.Writer) {
 	}
 }
 
-// markdown is the report as docs/performance.md has it.
+// setting says on what was measured, in lines.
+func (r *report) setting() string {
+	text := fmt.Sprintf("%d events, %d rounds; %d CPUs, %s, %s\n", r.Events, r.Rounds, r.Machine.CPUs, r.Machine.OS, r.Machine.Go)
+	for _, name := range slices.Sorted(maps.Keys(r.Databases)) {
+		text += fmt.Sprintf("%s %v\n", name, r.Databases[name])
+	}
+	return text
+}
+
+// markdown is the report for a page of documentation.
 func (r *report) markdown() string {
 	var s strings.Builder
-	fmt.Fprintf(&s, "%d CPUs, %s, %s", r.Machine.CPUs, r.Machine.OS, r.Machine.Go)
-	for _, version := range r.Databases {
-		fmt.Fprintf(&s, ", %s", version)
-	}
-	fmt.Fprintf(&s, "; %d events, %d rounds\n", r.Events, r.Rounds)
+	s.WriteString(r.setting())
 	for _, t := range r.tables() {
 		s.WriteString("\n")
 		for i, row := range t {
