@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"iter"
+	"maps"
 	"strconv"
 	"strings"
 	"time"
@@ -25,6 +26,11 @@ const (
 	attrAggregateVersion = "aggregateversion"
 	attrSchemaVersion    = "schemaversion"
 
+	// The extension for distributed tracing
+	// (https://github.com/cloudevents/spec/blob/main/cloudevents/extensions/distributed-tracing.md).
+	attrTraceParent = headerTraceParent
+	attrTraceState  = headerTraceState
+
 	specVersion = "1.0"
 	jsonType    = "application/json"
 )
@@ -42,8 +48,17 @@ func (e Envelope) Attributes() iter.Seq2[string, string] {
 			yield(attrContentType, jsonType) &&
 			yield(attrAggregateType, e.AggregateType) &&
 			yield(attrAggregateVersion, strconv.FormatInt(e.AggregateVersion, 10)) &&
-			yield(attrSchemaVersion, strconv.Itoa(e.SchemaVersion))
+			yield(attrSchemaVersion, strconv.Itoa(e.SchemaVersion)) &&
+			e.yieldTrace(yield)
 	}
+}
+
+// yieldTrace repeats the trace context, which goes as plain headers too: those are
+// what tracing libraries read, and what a hop on the way may replace.
+func (e Envelope) yieldTrace(yield func(string, string) bool) bool {
+	parent, state := e.Headers[headerTraceParent], e.Headers[headerTraceState]
+	return (parent == "" || yield(attrTraceParent, parent)) &&
+		(parent == "" || state == "" || yield(attrTraceState, state))
 }
 
 // ErrNotAnEvent is returned for a message that isn't an event of an outbox.
@@ -57,7 +72,7 @@ func EnvelopeFromAttributes(get func(name string) string, headers map[string]str
 	if v := get(attrSpecVersion); !strings.HasPrefix(v, "1.") {
 		return Envelope{}, fmt.Errorf("%w: CloudEvents specversion is missing or not 1.x", ErrNotAnEvent)
 	}
-	if v := get(attrContentType); v != "" && v != jsonType && !strings.HasPrefix(v, jsonType+";") {
+	if v := get(attrContentType); v != "" && !isJSONType(v) {
 		return Envelope{}, fmt.Errorf("%w: datacontenttype is not %s", ErrNotAnEvent, jsonType)
 	}
 	e := Envelope{
@@ -89,5 +104,27 @@ func EnvelopeFromAttributes(get func(name string) string, headers map[string]str
 			return Envelope{}, fmt.Errorf("%w: time is not RFC 3339", ErrNotAnEvent)
 		}
 	}
+	e.readTrace(get)
 	return e, nil
+}
+
+// readTrace takes the trace context from the attributes unless the headers have it.
+func (e *Envelope) readTrace(get func(string) string) {
+	parent, state := get(attrTraceParent), get(attrTraceState)
+	if _, has := e.Headers[headerTraceParent]; has || !validTraceParent(parent) {
+		return
+	}
+	headers := map[string]string{headerTraceParent: parent}
+	maps.Copy(headers, e.Headers)
+	if state != "" && CheckHeader(headerTraceState, state) == nil {
+		headers[headerTraceState] = state
+	}
+	e.Headers = headers
+}
+
+// isJSONType reports whether a media type is JSON: application/json, with or without
+// parameters, in any letters.
+func isJSONType(v string) bool {
+	v, _, _ = strings.Cut(v, ";")
+	return strings.EqualFold(strings.TrimSpace(v), jsonType)
 }

@@ -13,10 +13,7 @@ func newTestConsumer(db *outbox.DB, effect func(tx *outbox.Tx) error) *outbox.Co
 	return outbox.NewConsumer(db, outbox.ConsumerSpec{
 		Name:       "planner",
 		Constraint: "uq_test_identity",
-		InsertDedup: func(ctx context.Context, tx *outbox.Tx, _, _ string) error {
-			_, err := tx.ExecContext(ctx, "INSERT dedup")
-			return err
-		},
+		Inbox:      fakeInbox{},
 		Routes: map[string]outbox.Route{
 			"order.accepted": outbox.On(
 				func(version int, data []byte) (map[string]any, error) {

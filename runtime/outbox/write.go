@@ -112,7 +112,7 @@ func write(
 	if len(opts) == 1 {
 		options = opts[0]
 	}
-	headers, err := encodeHeaders(options.Headers)
+	headers, err := encodeHeaders(withTrace(ctx, options.Headers))
 	if err != nil {
 		return err
 	}

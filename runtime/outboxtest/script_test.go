@@ -22,8 +22,10 @@ type recorder struct {
 	got []outbox.Envelope
 }
 
-func (*recorder) Name() string         { return "recorder" }
-func (*recorder) EventTypes() []string { return []string{brokersuite.TypeA} }
+func (*recorder) Name() string                                  { return "recorder" }
+func (*recorder) EventTypes() []string                          { return []string{brokersuite.TypeA} }
+func (*recorder) Limits() outbox.Limits                         { return outbox.Limits{} }
+func (*recorder) Park(context.Context, outbox.Unreadable) error { return nil }
 func (r *recorder) Handle(_ context.Context, e outbox.Envelope) (outbox.Handling, error) {
 	r.mu.Lock()
 	defer r.mu.Unlock()

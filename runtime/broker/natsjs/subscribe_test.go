@@ -21,8 +21,10 @@ import (
 
 type funcHandler func(ctx context.Context, e outbox.Envelope) error
 
-func (funcHandler) Name() string         { return "projector" }
-func (funcHandler) EventTypes() []string { return []string{brokersuite.TypeA, brokersuite.TypeB} }
+func (funcHandler) Name() string                                  { return "projector" }
+func (funcHandler) EventTypes() []string                          { return []string{brokersuite.TypeA, brokersuite.TypeB} }
+func (funcHandler) Limits() outbox.Limits                         { return outbox.Limits{} }
+func (funcHandler) Park(context.Context, outbox.Unreadable) error { return nil }
 func (f funcHandler) Handle(ctx context.Context, e outbox.Envelope) (outbox.Handling, error) {
 	if err := f(ctx, e); err != nil {
 		return outbox.NotHandled, err

@@ -34,6 +34,7 @@ type handler struct {
 
 	mu     sync.Mutex
 	got    []outbox.Envelope
+	parked []outbox.Unreadable
 	arrive chan struct{} // signals that got grew
 }
 
@@ -41,8 +42,17 @@ func newHandler(name string, handle func(context.Context, outbox.Envelope) error
 	return &handler{name: name, types: []string{TypeA, TypeB}, handle: handle, arrive: make(chan struct{}, 1)}
 }
 
-func (h *handler) Name() string         { return h.name }
-func (h *handler) EventTypes() []string { return h.types }
+func (h *handler) Name() string          { return h.name }
+func (h *handler) EventTypes() []string  { return h.types }
+func (h *handler) Limits() outbox.Limits { return outbox.Limits{} }
+
+// Park implements outbox.Handler.
+func (h *handler) Park(_ context.Context, m outbox.Unreadable) error {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.parked = append(h.parked, m)
+	return nil
+}
 
 func (h *handler) Handle(ctx context.Context, e outbox.Envelope) (outbox.Handling, error) {
 	h.mu.Lock()

@@ -1,0 +1,143 @@
+package outbox
+
+import (
+	"context"
+	"database/sql"
+	"errors"
+	"math"
+	"runtime/debug"
+)
+
+// attempt is one transaction for an event: how far it came, and how it ended.
+type attempt struct {
+	begun    bool // a transaction was there
+	entered  bool // the handler was called
+	timedOut bool
+	poison   error // what made a rollback the only end
+	handling Handling
+	err      error
+}
+
+var errHandleTimeout = errors.New("the handler has not finished in its time")
+
+func (c *Consumer) attempt(ctx context.Context, e Envelope, effect func(context.Context, *Tx) error) (a attempt) {
+	ctx, cancel := context.WithTimeoutCause(ctx, c.cfg.Timeout, errHandleTimeout)
+	defer cancel()
+	_, a.err = InTxWith(ctx, c.db, c.txOptions(), func(tx *Tx) error {
+		a.begun = true
+		a.handling = Applied
+		defer func() { a.poison = errors.Unwrap(tx.Err()) }()
+		return c.apply(ctx, tx, e, &a, effect)
+	})
+	switch {
+	case a.handling == Duplicate:
+		a.err = nil
+	case a.err != nil && context.Cause(ctx) == errHandleTimeout: //nolint:errorlint // ours, unwrapped
+		a.timedOut = true
+		a.err = errors.Join(errHandleTimeout, a.err)
+	}
+	return a
+}
+
+func (c *Consumer) txOptions() *sql.TxOptions { return &sql.TxOptions{Isolation: c.cfg.Isolation} }
+
+// apply is the transaction: version, dedup row, effect.
+func (c *Consumer) apply(ctx context.Context, tx *Tx, e Envelope, a *attempt, effect func(context.Context, *Tx) error) error {
+	if c.spec.DropStale {
+		last, err := c.lockVersion(ctx, tx, e)
+		if err != nil {
+			return err
+		}
+		if e.AggregateVersion < last {
+			a.handling = Skipped
+		}
+	}
+	if err := c.insertDedup(ctx, tx, e.ID.String(), a.handling); err != nil {
+		if c.isDuplicate(err) {
+			a.handling = Duplicate
+		}
+		return err
+	}
+	if a.handling == Skipped {
+		return nil
+	}
+	a.entered = true
+	if err := run(ctx, tx, effect); err != nil {
+		return err
+	}
+	if c.spec.DropStale {
+		return c.spec.Inbox.SetVersion(ctx, tx, SetVersionParams{
+			Version: e.AggregateVersion, ConsumerName: c.spec.Name,
+			AggregateType: []byte(e.AggregateType), AggregateID: []byte(e.AggregateID),
+		})
+	}
+	return nil
+}
+
+// run calls the handler and makes its panic an error, so that the attempt counts: the
+// message would come back after a crash just the same.
+func run(ctx context.Context, tx *Tx, effect func(context.Context, *Tx) error) (err error) {
+	defer func() {
+		if v := recover(); v != nil {
+			err = NewPanicError(v, debug.Stack())
+		}
+	}()
+	return effect(ctx, tx)
+}
+
+// lockVersion returns the version last applied of the event's aggregate, and
+// keeps its row locked: events of one aggregate are applied one at a time, in
+// however many processes.
+func (c *Consumer) lockVersion(ctx context.Context, tx *Tx, e Envelope) (int64, error) {
+	typ, id := []byte(e.AggregateType), []byte(e.AggregateID)
+	err := c.spec.Inbox.AddVersion(ctx, tx, AddVersionParams{
+		ConsumerName: c.spec.Name, AggregateType: typ, AggregateID: id, Version: math.MinInt64,
+	})
+	if err != nil {
+		return 0, err
+	}
+	return c.spec.Inbox.LockVersion(ctx, tx, LockVersionParams{
+		ConsumerName: c.spec.Name, AggregateType: typ, AggregateID: id,
+	})
+}
+
+func (c *Consumer) insertDedup(ctx context.Context, tx *Tx, eventID string, outcome Handling) error {
+	return c.spec.Inbox.InsertConsumed(ctx, tx, InsertConsumedParams{
+		ConsumerName: c.spec.Name, EventID: eventID, Outcome: uint8(outcome), //nolint:gosec // a small constant
+	})
+}
+
+// isDuplicate holds for one error only. Another constraint's 1062, an unreadable
+// one, or a foreign key's error says nothing about whether the event was applied.
+func (c *Consumer) isDuplicate(err error) bool {
+	info := c.db.Classify(err)
+	return info.Fault == FaultDuplicate && info.Constraint == c.spec.Constraint
+}
+
+// kind says whose fault a failed attempt is.
+func (c *Consumer) kind(ctx context.Context, a attempt) FailureKind {
+	fault := c.db.Classify(a.err).Fault
+	switch {
+	case ctx.Err() != nil:
+		return FailureHeldBack // we are to stop
+	case errors.As(a.err, new(*CommitUnknownError)):
+		return FailureUnavailable
+	case a.begun && !a.entered && (a.timedOut || fault == FaultDeadlock || fault == FaultLockTimeout):
+		// The dedup row, or the aggregate's version, is in another transaction's hands.
+		return FailureHeldBack
+	case !a.entered:
+		return FailureUnavailable
+	case a.timedOut:
+		return FailureFailed
+	case fault == FaultReadOnly, a.poison != nil && c.losesDatabase(a.poison):
+		return FailureUnavailable
+	default:
+		// A network error that isn't the transaction's is the handler's own affair.
+		return FailureFailed
+	}
+}
+
+func (c *Consumer) losesDatabase(err error) bool {
+	fault := c.db.Classify(err).Fault
+	return fault == FaultConnection || fault == FaultReadOnly
+}

@@ -1,0 +1,216 @@
+package outbox
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"maps"
+	"strings"
+	"time"
+	"unicode/utf8"
+
+	"github.com/google/uuid"
+)
+
+// Why an event is parked: parked_event.kind.
+const (
+	parkedAttempts  = "attempts"  // it failed as often as it may
+	parkedPermanent = "permanent" // the handler said so
+	parkedPayload   = "payload"   // it can't be decoded
+	parkedType      = "type"      // its type is unknown to this build
+	parkedVersion   = "version"   // its schema version is
+	parkedMessage   = "message"   // it isn't an event
+)
+
+// bookTimeout bounds the transaction that counts a failed attempt, or parks.
+const bookTimeout = 10 * time.Second
+
+// The widths of the columns, in characters.
+const (
+	maxParkedReason = 1024
+	maxParkedType   = 255
+)
+
+// failed ends an attempt that has failed: it counts it, and parks the event when
+// it was the last one.
+func (c *Consumer) failed(ctx context.Context, e Envelope, a attempt) (Handling, error) {
+	if p := new(PanicError); errors.As(a.err, &p) {
+		c.cfg.Logger.ErrorContext(ctx, "a handler panicked",
+			"consumer", c.spec.Name, "event_id", e.ID, "error", p.Error(), "stack", string(p.Stack))
+	}
+	kind := c.kind(ctx, a)
+	if kind != FailureFailed {
+		return NotHandled, c.error(e, a.err, kind, 0, c.cfg.Backoff)
+	}
+	if isPermanent(a.err) {
+		return c.park(ctx, e, parkedPermanent, a.err)
+	}
+	attempts, parked, err := c.countFailure(ctx, e, a.err)
+	if err != nil {
+		return c.notBooked(ctx, e, errors.Join(a.err, err))
+	}
+	switch parked {
+	case Parked:
+		c.logParked(ctx, e.ID, parkedAttempts, reasonOf(c.db, a.err))
+		return Parked, nil
+	case Duplicate:
+		return Duplicate, nil
+	}
+	return NotHandled, c.error(e, a.err, FailureFailed, attempts, backoff(c.cfg.Backoff, c.cfg.MaxBackoff, attempts))
+}
+
+// notBooked is for an event of which neither a failure nor its parking could be
+// written: nothing was counted.
+func (c *Consumer) notBooked(ctx context.Context, e Envelope, err error) (Handling, error) {
+	kind := FailureUnavailable
+	if ctx.Err() != nil {
+		kind = FailureHeldBack
+	}
+	return NotHandled, c.error(e, err, kind, 0, c.cfg.Backoff)
+}
+
+func (c *Consumer) error(e Envelope, cause error, kind FailureKind, attempts int, again time.Duration) error {
+	return &HandlingError{
+		Consumer: c.spec.Name, EventID: e.ID, Cause: cause,
+		Kind: kind, Attempts: attempts, Again: again,
+		text: fmt.Sprintf("consumer %s, event %s: %s", c.spec.Name, e.ID, reasonOf(c.db, cause)),
+	}
+}
+
+// countFailure counts an attempt, and parks the event in the same transaction when
+// it was the last one: then the handling is Parked, or Duplicate when another process
+// has had more luck.
+func (c *Consumer) countFailure(ctx context.Context, e Envelope, cause error) (attempts int, h Handling, err error) {
+	reason := shorten(reasonOf(c.db, cause), maxParkedReason)
+	err = c.book(ctx, func(ctx context.Context, tx *Tx) error {
+		h = NotHandled
+		id := e.ID.String()
+		if err := c.spec.Inbox.CountFailure(ctx, tx, CountFailureParams{ConsumerName: c.spec.Name, EventID: id, Reason: reason}); err != nil {
+			return fmt.Errorf("count the failed attempt: %w", err)
+		}
+		n, err := c.spec.Inbox.ReadAttempts(ctx, tx, ReadAttemptsParams{ConsumerName: c.spec.Name, EventID: id})
+		if err != nil {
+			return fmt.Errorf("read the attempts: %w", err)
+		}
+		if attempts = int(n); attempts < c.cfg.Attempts {
+			return nil
+		}
+		h, err = c.insertParked(ctx, tx, parkedEvent(e, parkedAttempts, reason, n))
+		return err
+	})
+	if h == Duplicate {
+		err = nil
+	}
+	return attempts, h, err
+}
+
+// park sets an event aside.
+func (c *Consumer) park(ctx context.Context, e Envelope, kind string, cause error) (h Handling, err error) {
+	reason := shorten(reasonOf(c.db, cause), maxParkedReason)
+	err = c.book(ctx, func(ctx context.Context, tx *Tx) error {
+		h, err = c.insertParked(ctx, tx, parkedEvent(e, kind, reason, 0))
+		return err
+	})
+	switch {
+	case h == Duplicate:
+		return Duplicate, nil
+	case err != nil:
+		return c.notBooked(ctx, e, err)
+	}
+	c.logParked(ctx, e.ID, kind, reason)
+	return h, nil
+}
+
+// Park implements [Handler]: a message that isn't an event is written to parked_event,
+// under an id made of its reference, or of its content.
+func (c *Consumer) Park(ctx context.Context, m Unreadable) error {
+	id := m.id(c.spec.Name)
+	reason := shorten(m.Reason.Error(), maxParkedReason)
+	row := InsertParkedParams{
+		EventID: id.String(), Kind: parkedMessage, Reason: reason,
+		Attributes: jsonObject(map[string]string{"reference": m.Reference}),
+		Headers:    jsonObject(m.Headers), Body: m.Body,
+	}
+	var h Handling
+	err := c.book(ctx, func(ctx context.Context, tx *Tx) (err error) {
+		h, err = c.insertParked(ctx, tx, row)
+		return err
+	})
+	switch {
+	case h == Duplicate:
+		return nil
+	case err != nil:
+		_, err = c.notBooked(ctx, Envelope{ID: id}, err)
+		return err
+	}
+	c.stats.count(Parked, nil)
+	c.logParked(ctx, id, parkedMessage, reason)
+	return nil
+}
+
+// insertParked writes the dedup row too, so that a redelivery is absorbed.
+func (c *Consumer) insertParked(ctx context.Context, tx *Tx, row InsertParkedParams) (Handling, error) {
+	row.ConsumerName = c.spec.Name
+	if err := c.insertDedup(ctx, tx, row.EventID, Parked); err != nil {
+		if c.isDuplicate(err) {
+			return Duplicate, err
+		}
+		return NotHandled, fmt.Errorf("insert dedup row: %w", err)
+	}
+	if err := c.spec.Inbox.InsertParked(ctx, tx, row); err != nil {
+		return NotHandled, fmt.Errorf("park: %w", err)
+	}
+	return Parked, nil
+}
+
+// book runs a transaction about a message, which goes on when ctx has ended.
+func (c *Consumer) book(ctx context.Context, fn func(context.Context, *Tx) error) error {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), bookTimeout)
+	defer cancel()
+	_, err := InTxWith(ctx, c.db, c.txOptions(), func(tx *Tx) error { return fn(ctx, tx) })
+	return err
+}
+
+func (c *Consumer) logParked(ctx context.Context, id uuid.UUID, kind, reason string) {
+	c.cfg.Logger.WarnContext(ctx, "an event was parked", "consumer", c.spec.Name, "event_id", id, "kind", kind, "reason", reason)
+}
+
+func parkedEvent(e Envelope, kind, reason string, attempts uint32) InsertParkedParams {
+	return InsertParkedParams{
+		EventID: e.ID.String(), EventType: shorten(e.Type, maxParkedType),
+		Kind: kind, Reason: reason, Attempts: attempts,
+		Attributes: jsonObject(maps.Collect(e.Attributes())), Headers: jsonObject(e.Headers), Body: e.Data,
+	}
+}
+
+// unreadableSpace makes the ids of messages that have none.
+var unreadableSpace = uuid.MustParse("5a3b1d0e-6d8c-5f5e-9a53-0f3f0c6b8f11")
+
+func (m Unreadable) id(consumer string) uuid.UUID {
+	key := m.Reference
+	if key == "" {
+		key = string(jsonObject(m.Headers)) + "\n" + string(m.Body)
+	}
+	return uuid.NewSHA1(unreadableSpace, []byte(consumer+"\n"+key))
+}
+
+func jsonObject(m map[string]string) json.RawMessage {
+	if len(m) == 0 {
+		return json.RawMessage("{}")
+	}
+	b, err := json.Marshal(m)
+	if err != nil { // strings can always be encoded
+		return json.RawMessage("{}")
+	}
+	return b
+}
+
+// shorten returns at most limit characters of s, and only UTF-8.
+func shorten(s string, limit int) string {
+	s = strings.ToValidUTF8(s, "\uFFFD")
+	if utf8.RuneCountInString(s) <= limit {
+		return s
+	}
+	return string([]rune(s)[:limit-1]) + "…"
+}

@@ -1,0 +1,113 @@
+package outbox
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/google/uuid"
+)
+
+// HandlingError is why a consumer has not handled an event. Its text is fit for
+// a log: of an error that came from the database's server it gives the number
+// and the constraint, for the server's own words quote values (MySQL 1062, 1366),
+// and of database/sql's scan errors the column. What a handler says in its own
+// words is passed on. Unwrap gives the whole of it.
+type HandlingError struct {
+	Consumer string
+	EventID  uuid.UUID
+	Cause    error
+
+	// Kind is FailureFailed when an attempt was counted, FailureHeldBack when the
+	// event waits for another transaction and none was, and FailureUnavailable
+	// when the database can't be worked with, which is nobody's fault.
+	Kind FailureKind
+
+	// Attempts is how many attempts have been counted so far.
+	Attempts int
+
+	// Again is how long to wait before the event is delivered again.
+	Again time.Duration
+
+	text string
+}
+
+func (e *HandlingError) Error() string { return e.text }
+
+func (e *HandlingError) Unwrap() error { return e.Cause }
+
+// Redelivery is what a subscriber does about an error of a [Handler].
+type Redelivery struct {
+	// Pause says that the database can't be worked with: the subscriber keeps the
+	// message, hands out no other, and tries this one again after growing waits.
+	Pause bool
+
+	// After is the wait before the message is delivered again, where the handler
+	// knows one; 0 leaves it to the subscriber.
+	After time.Duration
+}
+
+// RedeliveryOf says what a subscriber does about an error of a handler. An error
+// that isn't a [HandlingError] is delivered again when the subscriber sees fit.
+func RedeliveryOf(err error) Redelivery {
+	var h *HandlingError
+	if !errors.As(err, &h) {
+		return Redelivery{}
+	}
+	return Redelivery{Pause: h.Kind == FailureUnavailable, After: h.Again}
+}
+
+// Permanent marks a handler's error as one that no repeat can help: the event is
+// parked at once, with err's text as the reason.
+func Permanent(err error) error {
+	if err == nil {
+		return nil
+	}
+	return &permanentError{err}
+}
+
+type permanentError struct{ cause error }
+
+func (e *permanentError) Error() string { return e.cause.Error() }
+
+func (e *permanentError) Unwrap() error { return e.cause }
+
+func isPermanent(err error) bool { return errors.As(err, new(*permanentError)) }
+
+// PanicError is a handler's panic. It tells the runtime's own errors and hides
+// any other value, which may be data.
+type PanicError struct {
+	text  string
+	Stack []byte
+}
+
+func (e *PanicError) Error() string { return e.text }
+
+// NewPanicError makes the error of a recovered value.
+func NewPanicError(value any, stack []byte) *PanicError {
+	if err, ok := value.(interface {
+		error
+		RuntimeError()
+	}); ok {
+		return &PanicError{text: "panic: " + err.Error(), Stack: stack}
+	}
+	return &PanicError{text: fmt.Sprintf("panic with a %T", value), Stack: stack}
+}
+
+// reasonOf is err's text without what a server or a driver quotes of the data.
+func reasonOf(db *DB, err error) string {
+	if info := db.Classify(err); info.Code != 0 {
+		reason := fmt.Sprintf("database error %d", info.Code)
+		if info.Constraint != "" {
+			reason += ", constraint " + info.Constraint
+		}
+		return reason
+	}
+	reason := err.Error()
+	// database/sql quotes the value that it could not scan after the column's name.
+	if before, _, ok := strings.Cut(reason, ": converting driver.Value"); ok {
+		return before
+	}
+	return reason
+}
