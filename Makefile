@@ -17,8 +17,8 @@ help: ## List the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "%-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
 .PHONY: demo
-demo: setup ## Show the whole story on a real database and a real broker (DB=mysql or DB=mariadb)
-	go run ./example/demo $(if $(DB),-db $(DB))
+demo: setup ## Show the whole story on a real database and a real broker (DB=mysql|mariadb, BROKER=nats|rabbitmq|kafka)
+	go run ./example/demo $(if $(DB),-db $(DB)) $(if $(BROKER),-broker $(BROKER))
 
 .PHONY: test
 test: setup-cc check vet ## Run every test, on a private MySQL and a private MariaDB

@@ -7,10 +7,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/nats-io/nats.go/jetstream"
-
 	"github.com/outboxgen/outboxgen/gen/orderevents"
-	"github.com/outboxgen/outboxgen/runtime/broker/natsjs"
 	"github.com/outboxgen/outboxgen/runtime/outbox"
 )
 
@@ -226,27 +223,15 @@ func (c *cast) missing(ctx context.Context) ([]string, error) {
 		missing = append(missing, fmt.Sprintf("%d events not published", waiting))
 	}
 	for _, name := range consumerNames {
-		info, err := c.consumerInfo(ctx, name)
-		if errors.Is(err, jetstream.ErrConsumerNotFound) {
-			missing = append(missing, name+" to begin") // its process is still starting
-			continue
-		}
+		n, err := c.stage.broker.unacked(ctx, name)
 		if err != nil {
-			return nil, err
+			return nil, fmt.Errorf("ask what %s has not acknowledged: %w", name, err)
 		}
-		if n := int(info.NumPending) + info.NumAckPending; n > 0 {
+		if n > 0 {
 			missing = append(missing, fmt.Sprintf("%d messages not acknowledged by %s", n, name))
 		}
 	}
 	return missing, nil
-}
-
-func (c *cast) consumerInfo(ctx context.Context, name string) (*jetstream.ConsumerInfo, error) {
-	consumer, err := c.stage.js.Consumer(ctx, streamName, natsjs.DurableName(name))
-	if err != nil {
-		return nil, fmt.Errorf("ask for the consumer %s: %w", name, err)
-	}
-	return consumer.CachedInfo(), nil
 }
 
 // show keeps the live line until ctx ends.

@@ -138,7 +138,7 @@ func (c *cast) startVictim(name, role string) (*victim, error) {
 }
 
 func (c *cast) env() []string {
-	return []string{"ORDERS_DSN=" + c.stage.dsn, "ORDERS_NATS_URL=" + c.stage.nats.URL()}
+	return []string{"ORDERS_DSN=" + c.stage.dsn, "ORDERS_BROKER_URL=" + c.stage.broker.url()}
 }
 
 // note counts a line of a log.
