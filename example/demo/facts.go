@@ -33,6 +33,15 @@ type facts struct {
 	consumerDeath    consumerDeath
 	blocked          blockedTenantFacts
 	foreignKeyErrors int64
+	parked           []parkedFacts
+	redrives         outbox.ConsumerStats
+}
+
+// parkedFacts is an event that a consumer gave up on, and how its redrive ended.
+type parkedFacts struct {
+	event, kind string
+	attempts    int
+	redriven    outbox.Handling
 }
 
 type orderRow struct {
@@ -201,10 +210,13 @@ func (c *cast) collectConsumers(ctx context.Context, f *facts) error {
 			sum.ConsumerStats, sum.Reported = outbox.ConsumerStats(*stats), true
 		}
 		if name == orderevents.ConsumerNameNotificationPlanner {
-			sum.Attempts += f.consumerDeath.stats.Attempts
-			sum.Applied += f.consumerDeath.stats.Applied
-			sum.Duplicates += f.consumerDeath.stats.Duplicates
-			sum.Errors += f.consumerDeath.stats.Errors
+			for _, other := range []outbox.ConsumerStats{f.consumerDeath.stats, f.redrives} {
+				sum.Attempts += other.Attempts
+				sum.Applied += other.Applied
+				sum.Duplicates += other.Duplicates
+				sum.Parked += other.Parked
+				sum.Errors += other.Errors
+			}
 		}
 		f.consumers[name] = sum
 	}

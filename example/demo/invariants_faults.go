@@ -140,6 +140,23 @@ func judgeForeignKey(f *facts) verdict {
 	return v
 }
 
+// judgeParked is about what the planner gave up on while the channel was missing.
+func judgeParked(f *facts) verdict {
+	v := verdict{claim: "an event that failed as often as it may was parked, and applied once by its redrive"}
+	v.conclusive(len(f.parked) > 0, "no event was parked")
+	jobs := map[string]int{}
+	for _, j := range f.jobs {
+		jobs[j.EventID]++
+	}
+	for _, p := range f.parked {
+		v.want(p.kind == "attempts" && p.attempts > 1, "event %s was parked for %s after %d attempts", p.event, p.kind, p.attempts)
+		v.want(p.redriven == outbox.Applied, "event %s: its redrive ended as %v", p.event, p.redriven)
+		v.want(jobs[p.event] == 1, "event %s has %d jobs", p.event, jobs[p.event])
+	}
+	v.figures = count(len(f.parked), "event") + " parked and redriven"
+	return v
+}
+
 func judgeAttempts(f *facts) verdict {
 	v := verdict{claim: "every attempt was applied, a duplicate, parked or an error; there is a dedup row for each applied"}
 	var attempts int64
