@@ -90,7 +90,7 @@ func EnvelopeFromAttributes(get func(name string) string, headers map[string]str
 	if e.Type == "" || e.Source == "" {
 		return Envelope{}, fmt.Errorf("%w: CloudEvents type or source is missing", ErrNotAnEvent)
 	}
-	if !utf8.ValidString(e.Type) || !utf8.ValidString(e.Source) || !utf8.ValidString(e.AggregateID) {
+	if !utf8.ValidString(e.Type) || !utf8.ValidString(e.Source) || !utf8.ValidString(e.AggregateID) || !utf8.ValidString(e.AggregateType) {
 		return Envelope{}, fmt.Errorf("%w: an attribute is not UTF-8", ErrNotAnEvent)
 	}
 	if e.AggregateVersion, err = strconv.ParseInt(get(attrAggregateVersion), 10, 64); err != nil {

@@ -21,7 +21,7 @@ func (fakeInbox) InsertConsumed(ctx context.Context, db outbox.DBTX, _ outbox.In
 	return word(ctx, db, "INSERT dedup")
 }
 
-func (fakeInbox) DeleteConsumed(ctx context.Context, db outbox.DBTX, _ outbox.DeleteConsumedParams) (int64, error) {
+func (fakeInbox) ForgetConsumed(ctx context.Context, db outbox.DBTX, _ outbox.ForgetConsumedParams) (int64, error) {
 	return 1, word(ctx, db, "DELETE dedup")
 }
 
