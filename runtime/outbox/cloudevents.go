@@ -103,6 +103,9 @@ func EnvelopeFromAttributes(get func(name string) string, headers map[string]str
 		if e.Time, err = time.Parse(time.RFC3339Nano, v); err != nil {
 			return Envelope{}, fmt.Errorf("%w: time is not RFC 3339", ErrNotAnEvent)
 		}
+		if year := e.Time.UTC().Year(); year < 0 || year > 9999 { // RFC 3339 has no others
+			return Envelope{}, fmt.Errorf("%w: time is not RFC 3339 in UTC", ErrNotAnEvent)
+		}
 	}
 	e.readTrace(get)
 	return e, nil
