@@ -38,7 +38,10 @@ func (c *Consumer) attempt(ctx context.Context, fn func(*Tx, *attempt) error) (a
 		a.begun = true
 		a.handling = Applied
 		defer func() { a.poison = errors.Unwrap(tx.Err()) }()
-		return fn(tx, &a)
+		if err := fn(tx, &a); err != nil {
+			return err
+		}
+		return ctx.Err() // which database/sql may learn of later than the handler
 	})
 	switch {
 	case a.handling == Duplicate:
