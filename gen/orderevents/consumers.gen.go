@@ -4,8 +4,8 @@ package orderevents
 
 import (
 	"context"
+	"time"
 
-	"github.com/outboxgen/outboxgen/gen/orderevents/internal/outboxdb"
 	"github.com/outboxgen/outboxgen/runtime/outbox"
 )
 
@@ -20,7 +20,8 @@ const ConsumerNameNotificationPlanner = "notification-planner"
 // A method runs in the transaction that holds the dedup row: what it writes
 // with tx happens once an event. What it does elsewhere may happen again; hand
 // m.EventID() on as the idempotency key. On an error everything is rolled back
-// and the message will come again.
+// and the message will come again, up to the attempts allowed; then, and at
+// once with outbox.Permanent, the event is parked.
 type NotificationPlannerHandler interface {
 	// HandleOrderAccepted applies order.accepted.
 	HandleOrderAccepted(ctx context.Context, tx *outbox.Tx, m outbox.Message[OrderAccepted]) error
@@ -29,16 +30,24 @@ type NotificationPlannerHandler interface {
 	HandleOrderCancelled(ctx context.Context, tx *outbox.Tx, m outbox.Message[OrderCancelled]) error
 }
 
-// NewNotificationPlanner returns the consumer notification-planner. cfg may be
-// nil.
+// NewNotificationPlanner returns the consumer notification-planner. What cfg
+// leaves open, or all of it when it is nil, is as in events.yaml.
 func NewNotificationPlanner(db *outbox.DB, handler NotificationPlannerHandler, cfg *outbox.ConsumerConfig) *outbox.Consumer {
 	return outbox.NewConsumer(db, outbox.ConsumerSpec{
-		Name:        ConsumerNameNotificationPlanner,
-		Constraint:  dedupConstraint,
-		InsertDedup: insertConsumedEvent,
+		Name:       ConsumerNameNotificationPlanner,
+		Constraint: dedupConstraint,
+		Inbox:      inbox{},
 		Routes: map[string]outbox.Route{
 			EventTypeOrderAccepted:  outbox.On(decodeOrderAccepted, handler.HandleOrderAccepted),
 			EventTypeOrderCancelled: outbox.On(decodeOrderCancelled, handler.HandleOrderCancelled),
+		},
+		DropStale: false,
+		Defaults: outbox.ConsumerConfig{
+			Concurrency: 1,
+			Timeout:     20 * time.Second,
+			Attempts:    10,
+			Backoff:     time.Second,
+			MaxBackoff:  5 * time.Minute,
 		},
 	}, cfg)
 }
@@ -54,20 +63,30 @@ const ConsumerNameSalesReport = "sales-report"
 // A method runs in the transaction that holds the dedup row: what it writes
 // with tx happens once an event. What it does elsewhere may happen again; hand
 // m.EventID() on as the idempotency key. On an error everything is rolled back
-// and the message will come again.
+// and the message will come again, up to the attempts allowed; then, and at
+// once with outbox.Permanent, the event is parked.
 type SalesReportHandler interface {
 	// HandleOrderAccepted applies order.accepted.
 	HandleOrderAccepted(ctx context.Context, tx *outbox.Tx, m outbox.Message[OrderAccepted]) error
 }
 
-// NewSalesReport returns the consumer sales-report. cfg may be nil.
+// NewSalesReport returns the consumer sales-report. What cfg leaves open, or
+// all of it when it is nil, is as in events.yaml.
 func NewSalesReport(db *outbox.DB, handler SalesReportHandler, cfg *outbox.ConsumerConfig) *outbox.Consumer {
 	return outbox.NewConsumer(db, outbox.ConsumerSpec{
-		Name:        ConsumerNameSalesReport,
-		Constraint:  dedupConstraint,
-		InsertDedup: insertConsumedEvent,
+		Name:       ConsumerNameSalesReport,
+		Constraint: dedupConstraint,
+		Inbox:      inbox{},
 		Routes: map[string]outbox.Route{
 			EventTypeOrderAccepted: outbox.On(decodeOrderAccepted, handler.HandleOrderAccepted),
+		},
+		DropStale: false,
+		Defaults: outbox.ConsumerConfig{
+			Concurrency: 1,
+			Timeout:     20 * time.Second,
+			Attempts:    10,
+			Backoff:     time.Second,
+			MaxBackoff:  5 * time.Minute,
 		},
 	}, cfg)
 }
@@ -92,10 +111,3 @@ func decodeOrderCancelled(schemaVersion int, data []byte) (OrderCancelled, error
 
 // dedupConstraint is the unique constraint that only a repeated event violates.
 const dedupConstraint = "uq_consumed_event_identity"
-
-func insertConsumedEvent(ctx context.Context, tx *outbox.Tx, consumer, eventID string) error {
-	return outboxdb.New(tx).InsertConsumedEvent(ctx, outboxdb.InsertConsumedEventParams{
-		ConsumerName: consumer,
-		EventID:      eventID,
-	})
-}

@@ -19,8 +19,9 @@ func NewPurger(db *outbox.DB, cfg *purge.Config) (*purge.Purger, error) {
 }
 
 // NewDedupPurger returns a purger of the dedup rows in db. It deletes those
-// that are older than their consumer's retain. An event that is delivered after
-// that is applied again. cfg may be nil.
+// that are older than their consumer's retain, but those of parked events, and
+// the counts of failed attempts that are. An event that is delivered after that
+// is applied again. cfg may be nil.
 func NewDedupPurger(db *outbox.DB, cfg *purge.Config) (*purge.Purger, error) {
 	return purge.NewDedup(db, purgeQueries{}, map[string]time.Duration{
 		ConsumerNameNotificationPlanner: 720 * time.Hour,
@@ -73,6 +74,14 @@ func (purgeQueries) SelectConsumed(ctx context.Context, db outbox.DBTX, p purge.
 
 func (purgeQueries) DeleteConsumed(ctx context.Context, db outbox.DBTX, p purge.DeleteConsumedParams) (int64, error) {
 	return outboxdb.New(db).DeleteConsumed(ctx, outboxdb.DeleteConsumedParams(p))
+}
+
+func (purgeQueries) SelectConsumerFailures(ctx context.Context, db outbox.DBTX, p purge.SelectConsumerFailuresParams) ([]string, error) {
+	return outboxdb.New(db).SelectConsumerFailures(ctx, outboxdb.SelectConsumerFailuresParams(p))
+}
+
+func (purgeQueries) DeleteConsumerFailures(ctx context.Context, db outbox.DBTX, p purge.DeleteConsumerFailuresParams) (int64, error) {
+	return outboxdb.New(db).DeleteConsumerFailures(ctx, outboxdb.DeleteConsumerFailuresParams(p))
 }
 
 func (purgeQueries) TakeTask(ctx context.Context, db outbox.DBTX, p purge.TakeTaskParams) error {

@@ -53,8 +53,41 @@ func Schema() []string {
   consumer_name VARCHAR(128) CHARACTER SET ascii COLLATE ascii_bin NOT NULL,
   event_id      CHAR(36) CHARACTER SET ascii COLLATE ascii_bin NOT NULL,
   consumed_at   DATETIME(6) NOT NULL,
+  outcome       TINYINT UNSIGNED NOT NULL DEFAULT 1,
   PRIMARY KEY (id),
   CONSTRAINT uq_consumed_event_identity UNIQUE (consumer_name, event_id)
+) ENGINE=InnoDB DEFAULT CHARSET=utf8mb4`,
+		`CREATE TABLE consumer_failure (
+  consumer_name VARCHAR(128) CHARACTER SET ascii COLLATE ascii_bin NOT NULL,
+  event_id      CHAR(36) CHARACTER SET ascii COLLATE ascii_bin NOT NULL,
+  attempts      INT UNSIGNED NOT NULL,
+  reason        VARCHAR(1024) NOT NULL,
+  failed_at     DATETIME(6) NOT NULL,
+  PRIMARY KEY (consumer_name, event_id),
+  KEY ix_consumer_failure_age (consumer_name, failed_at)
+) ENGINE=InnoDB DEFAULT CHARSET=utf8mb4`,
+		`CREATE TABLE parked_event (
+  id            BIGINT NOT NULL AUTO_INCREMENT,
+  consumer_name VARCHAR(128) CHARACTER SET ascii COLLATE ascii_bin NOT NULL,
+  event_id      CHAR(36) CHARACTER SET ascii COLLATE ascii_bin NOT NULL,
+  event_type    VARCHAR(255) NOT NULL,
+  kind          VARCHAR(16) CHARACTER SET ascii COLLATE ascii_bin NOT NULL,
+  reason        VARCHAR(1024) NOT NULL,
+  attempts      INT UNSIGNED NOT NULL,
+  attributes    JSON NOT NULL,
+  headers       JSON NOT NULL,
+  body          LONGBLOB NOT NULL,
+  parked_at     DATETIME(6) NOT NULL,
+  PRIMARY KEY (id),
+  CONSTRAINT uq_parked_event_identity UNIQUE (consumer_name, event_id),
+  KEY ix_parked_event_consumer (consumer_name, id)
+) ENGINE=InnoDB DEFAULT CHARSET=utf8mb4`,
+		`CREATE TABLE consumed_version (
+  consumer_name  VARCHAR(128) CHARACTER SET ascii COLLATE ascii_bin NOT NULL,
+  aggregate_type VARBINARY(256) NOT NULL,
+  aggregate_id   VARBINARY(512) NOT NULL,
+  version        BIGINT NOT NULL,
+  PRIMARY KEY (consumer_name, aggregate_type, aggregate_id)
 ) ENGINE=InnoDB DEFAULT CHARSET=utf8mb4`,
 		`CREATE TABLE outbox_task (
   task         VARCHAR(32) CHARACTER SET ascii COLLATE ascii_bin NOT NULL,

@@ -4,7 +4,6 @@ package orderevents
 
 import (
 	"context"
-	"time"
 
 	"github.com/google/uuid"
 	"github.com/outboxgen/outboxgen/gen/orderevents/internal/outboxdb"
@@ -29,17 +28,18 @@ func LookupEvent(ctx context.Context, db outbox.DBTX, id uuid.UUID) (outbox.Even
 	return outbox.NewEventState(outbox.EventStateRow(row)), nil
 }
 
-// LookupConsumed returns when the consumer of that name applied an event. The
-// error is sql.ErrNoRows when it has not, or when its dedup row was purged.
-func LookupConsumed(ctx context.Context, db outbox.DBTX, consumer string, id uuid.UUID) (time.Time, error) {
-	consumedUs, err := outboxdb.New(db).ConsumedAt(ctx, outboxdb.ConsumedAtParams{
+// LookupConsumed returns how, and when, the consumer of that name was done with
+// an event. The error is sql.ErrNoRows when it is not, or when its dedup row
+// was purged.
+func LookupConsumed(ctx context.Context, db outbox.DBTX, consumer string, id uuid.UUID) (outbox.Consumption, error) {
+	row, err := outboxdb.New(db).ConsumedAt(ctx, outboxdb.ConsumedAtParams{
 		ConsumerName: consumer,
 		EventID:      id.String(),
 	})
 	if err != nil {
-		return time.Time{}, err
+		return outbox.Consumption{}, err
 	}
-	return time.UnixMicro(consumedUs).UTC(), nil
+	return outbox.NewConsumption(outbox.ConsumptionRow(row)), nil
 }
 
 // storeQueries are sqlc's queries with the types of package lanelease.

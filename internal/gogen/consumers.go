@@ -21,18 +21,6 @@ func (g *generator) consumersFile() *file {
 	}
 	f.add(docComment("dedupConstraint is the unique constraint that only a repeated event violates."),
 		"const dedupConstraint", jen.Const().Id("dedupConstraint").Op("=").Lit(DedupConstraint(g.model)))
-	f.add(nil, "func insertConsumedEvent",
-		jen.Func().Id("insertConsumedEvent").Params(
-			jen.Id("ctx").Add(f.qual("context", "Context")),
-			jen.Id("tx").Op("*").Add(f.outbox("Tx")),
-			jen.List(jen.Id("consumer"), jen.Id("eventID")).String(),
-		).Error().Block(
-			jen.Return(f.queries("tx").Dot("InsertConsumedEvent").Call(jen.Id("ctx"),
-				f.qual(g.outboxdb, "InsertConsumedEventParams").Add(lines("{", "}",
-					keyed("ConsumerName", jen.Id("consumer")),
-					keyed("EventID", jen.Id("eventID")),
-				)))),
-		))
 	return f
 }
 
@@ -70,10 +58,11 @@ func (f *file) consumer(c *spec.Consumer) {
 		c.Doc,
 		wrap("A method runs in the transaction that holds the dedup row: what it writes with tx happens once an event. "+
 			"What it does elsewhere may happen again; hand m.EventID() on as the idempotency key. "+
-			"On an error everything is rolled back and the message will come again."),
+			"On an error everything is rolled back and the message will come again, up to the attempts allowed; "+
+			"then, and at once with outbox.Permanent, the event is parked."),
 	), "type "+handler, jen.Type().Id(handler).Interface(methods...))
 
-	f.add(docComment(wrap(fmt.Sprintf("%s returns the consumer %s. cfg may be nil.", constructor, c.Name.Text))),
+	f.add(docComment(wrap(fmt.Sprintf("%s returns the consumer %s. What cfg leaves open, or all of it when it is nil, is as in events.yaml.", constructor, c.Name.Text))),
 		"func "+constructor,
 		jen.Func().Id(constructor).Params(
 			jen.Id("db").Op("*").Add(f.outbox("DB")),
@@ -84,8 +73,16 @@ func (f *file) consumer(c *spec.Consumer) {
 				f.outbox("ConsumerSpec").Add(lines("{", "}",
 					keyed("Name", jen.Id(constant)),
 					keyed("Constraint", jen.Id("dedupConstraint")),
-					keyed("InsertDedup", jen.Id("insertConsumedEvent")),
+					keyed("Inbox", jen.Id("inbox").Values()),
 					keyed("Routes", jen.Map(jen.String()).Add(f.outbox("Route")).Add(lines("{", "}", routes...))),
+					keyed("DropStale", jen.Lit(c.DropStale)),
+					keyed("Defaults", f.outbox("ConsumerConfig").Add(lines("{", "}",
+						keyed("Concurrency", jen.Lit(c.Concurrency)),
+						keyed("Timeout", f.duration(c.Timeout)),
+						keyed("Attempts", jen.Lit(c.Retry.Attempts)),
+						keyed("Backoff", f.duration(c.Retry.Backoff)),
+						keyed("MaxBackoff", f.duration(c.Retry.MaxBackoff)),
+					))),
 				)),
 				jen.Id("cfg"),
 			)),

@@ -40,11 +40,12 @@ func Generate(in Input) ([]fileset.File, diag.List) {
 		g.writerFile(),
 		g.storeFile(),
 		g.purgeFile(),
+		g.topologyFile(),
 		g.schemaFile(),
 		g.fixturesFile(),
 	}
 	if len(g.model.Consumers) > 0 {
-		files = append(files, g.consumersFile())
+		files = append(files, g.consumersFile(), g.inboxFile())
 	}
 	if f := g.reconcileFile(); f != nil {
 		files = append(files, f)

@@ -92,7 +92,7 @@ func TestFixedNamesAreTaken(t *testing.T) {
 	model := parse(t, yaml)
 	g := newGenerator(input(t, model))
 	found := 0
-	for _, f := range []*file{g.eventsFile(), g.writerFile(), g.storeFile(), g.purgeFile(), g.schemaFile(), g.consumersFile(), g.reconcileFile()} {
+	for _, f := range []*file{g.eventsFile(), g.writerFile(), g.storeFile(), g.purgeFile(), g.topologyFile(), g.schemaFile(), g.consumersFile(), g.inboxFile(), g.reconcileFile()} {
 		for _, what := range f.made.decls {
 			_, name, _ := strings.Cut(what, " ")
 			if !token.IsExported(name) || strings.HasPrefix(what, "func (") || g.whereNamed(name).IsValid() {

@@ -26,6 +26,8 @@ func (g *generator) purgeQueries() []query {
 		queries = append(queries,
 			query{name: "SelectConsumed", result: "Consumed", many: true},
 			query{name: "DeleteConsumed", result: "int64"},
+			query{name: "SelectConsumerFailures", result: "strings"},
+			query{name: "DeleteConsumerFailures", result: "int64"},
 		)
 	}
 	return append(queries,
@@ -55,7 +57,8 @@ func (g *generator) purgeFile() *file {
 			retain[i] = jen.Id("ConsumerName" + c.GoName).Op(":").Add(f.duration(c.Retain))
 		}
 		f.purger("NewDedupPurger", "NewDedupPurger returns a purger of the dedup rows in db. "+
-			"It deletes those that are older than their consumer's retain. An event that is delivered after that is applied again. cfg may be nil.",
+			"It deletes those that are older than their consumer's retain, but those of parked events, and the counts of failed attempts that are. "+
+			"An event that is delivered after that is applied again. cfg may be nil.",
 			"NewDedup", jen.Map(jen.String()).Add(f.qual("time", "Duration")).Add(lines("{", "}", retain...)))
 	}
 	f.adapter("purgeQueries", g.purge, g.purgeQueries())
@@ -76,14 +79,17 @@ func (f *file) purger(name, doc, constructor string, args ...jen.Code) {
 // duration is d in the largest unit that it is a multiple of, as events.yaml has
 // no smaller one than seconds.
 func (f *file) duration(d time.Duration) jen.Code {
+	unit, name := time.Second, "Second"
 	switch {
 	case d == 0:
 		return jen.Lit(0)
 	case d%time.Hour == 0:
-		return jen.Lit(int(d / time.Hour)).Op("*").Add(f.qual("time", "Hour"))
+		unit, name = time.Hour, "Hour"
 	case d%time.Minute == 0:
-		return jen.Lit(int(d / time.Minute)).Op("*").Add(f.qual("time", "Minute"))
-	default:
-		return jen.Lit(int(d / time.Second)).Op("*").Add(f.qual("time", "Second"))
+		unit, name = time.Minute, "Minute"
 	}
+	if d == unit {
+		return f.qual("time", name)
+	}
+	return jen.Lit(int(d / unit)).Op("*").Add(f.qual("time", name))
 }

@@ -13,7 +13,7 @@ type query struct {
 	name     string
 	noParams bool
 	fields   []string // of the parameters, where sqlc's have fewer than the runtime's
-	result   string   // "none", "int64", "string", "strings", or the runtime's type of a row
+	result   string   // "none", "int64", "uint32", "string", "strings", or the runtime's type of a row
 	many     bool     // rows
 }
 
@@ -114,6 +114,8 @@ func (f *file) adapt(receiver, importPath string, q query) {
 	case q.result == "none":
 	case q.result == "int64":
 		result = jen.Int64()
+	case q.result == "uint32":
+		result = jen.Uint32()
 	case q.result == "string":
 		result = jen.String()
 	case q.result == "strings":
@@ -172,17 +174,17 @@ func (f *file) lookupEvent() {
 
 func (f *file) lookupConsumed() {
 	f.add(docComment(
-		wrap("LookupConsumed returns when the consumer of that name applied an event. "+
-			"The error is sql.ErrNoRows when it has not, or when its dedup row was purged."),
+		wrap("LookupConsumed returns how, and when, the consumer of that name was done with an event. "+
+			"The error is sql.ErrNoRows when it is not, or when its dedup row was purged."),
 	), "func LookupConsumed", jen.Func().Id("LookupConsumed").Params(f.lookupParams(jen.Id("consumer").String())...).
-		Params(f.qual("time", "Time"), jen.Error()).Block(
-		jen.List(jen.Id("consumedUs"), jen.Err()).Op(":=").Add(f.queries("db")).Dot("ConsumedAt").Call(jen.Id("ctx"),
+		Params(f.outbox("Consumption"), jen.Error()).Block(
+		jen.List(jen.Id("row"), jen.Err()).Op(":=").Add(f.queries("db")).Dot("ConsumedAt").Call(jen.Id("ctx"),
 			f.qual(f.g.outboxdb, "ConsumedAtParams").Add(lines("{", "}",
 				keyed("ConsumerName", jen.Id("consumer")),
 				keyed("EventID", jen.Id("id").Dot("String").Call()),
 			))),
-		ifErr(f.qual("time", "Time").Values(), jen.Err()),
-		jen.Return(f.qual("time", "UnixMicro").Call(jen.Id("consumedUs")).Dot("UTC").Call(), jen.Nil()),
+		ifErr(f.outbox("Consumption").Values(), jen.Err()),
+		jen.Return(f.outbox("NewConsumption").Call(f.outbox("ConsumptionRow").Call(jen.Id("row"))), jen.Nil()),
 	))
 }
 

@@ -190,17 +190,21 @@ func TestPurgeGrants(t *testing.T) {
 		t.Cleanup(func() { server.Exec(t, "DROP USER "+user+"@'%'") })
 		for _, grant := range []string{
 			"SELECT, DELETE ON outbox_event", "DELETE ON outbox_failure", "SELECT (event_id) ON outbox_failure",
-			"SELECT, DELETE ON outbox_relay", "SELECT, DELETE ON consumed_event", "SELECT, INSERT, UPDATE, DELETE ON outbox_task",
+			"SELECT, DELETE ON outbox_relay", "SELECT, DELETE ON consumed_event", "SELECT, DELETE ON consumer_failure", "SELECT, INSERT, UPDATE, DELETE ON outbox_task",
 		} {
 			server.Exec(t, "GRANT "+strings.Replace(grant, " ON ", " ON "+server.Name+".", 1)+" TO "+user+"@'%'")
 		}
 		fillAged(t, db, 100, "2", "8 DAY", longAgo)
 		fillConsumed(t, db, 100, kept30Days, "31 DAY")
+		fillFailures(t, db, kept30Days, "31 DAY")
 		limited := open(t, via(t, server, "", func(c *mysql.Config) { c.User, c.Passwd = user, "secret" }))
 		for _, p := range []*purge.Purger{purgeKinds[0].purger(t, limited, purge.Config{}), dedupPurger(t, limited, purge.Config{})} {
 			if pass := mustPurge(t, p); pass.Events+pass.Consumed != 100 {
 				t.Errorf("%+v", pass)
 			}
+		}
+		if n := count(t, db, "consumer_failure"); n != 0 {
+			t.Errorf("%d failures are left", n)
 		}
 		if err := limited.QueryRowContext(t.Context(), "SELECT COUNT(*) FROM outbox_lane").Scan(new(int)); err == nil {
 			t.Error("the account may more than it was granted")

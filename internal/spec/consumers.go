@@ -1,6 +1,7 @@
 package spec
 
 import (
+	"cmp"
 	"fmt"
 	"strings"
 	"time"
@@ -8,8 +9,15 @@ import (
 	"github.com/outboxgen/outboxgen/internal/diag"
 )
 
-// defaultRetain is longer than most brokers keep a message.
-const defaultRetain = 30 * 24 * time.Hour
+// The defaults of a consumer. The time to retain is longer than most brokers keep a
+// message; the handler's timeout is below RabbitMQ's, NATS' and Kafka's own.
+const (
+	defaultRetain   = 30 * 24 * time.Hour
+	defaultTimeout  = 20 * time.Second
+	defaultAttempts = 10
+	defaultBackoff  = time.Second
+	defaultMaxWait  = 5 * time.Minute
+)
 
 func (c *checker) readConsumers(top object) {
 	n := c.optional(top, "consumers")
@@ -18,7 +26,10 @@ func (c *checker) readConsumers(top object) {
 	}
 	byPackage := map[string]*Consumer{}
 	for _, e := range n.entries {
-		con := &Consumer{Name: Name{e.key.text, e.key.pos}, Retain: defaultRetain}
+		con := &Consumer{
+			Name: Name{e.key.text, e.key.pos}, Retain: defaultRetain, Concurrency: 1, Timeout: defaultTimeout,
+			Retry: Retry{Attempts: defaultAttempts, Backoff: defaultBackoff, MaxBackoff: defaultMaxWait},
+		}
 		c.model.Consumers = append(c.model.Consumers, con)
 		c.readConsumer(e, con)
 		c.checkConsumerPackage(e.key, con, byPackage)
@@ -30,7 +41,7 @@ func (c *checker) readConsumer(e entry, con *Consumer) {
 	if c.checkName(e.key, e.key.text, consumerName) {
 		con.GoName = goName(e.key.text)
 	}
-	o, ok := c.object(e.key, e.val, what, "doc", "handles", "retain", "go_name")
+	o, ok := c.object(e.key, e.val, what, "doc", "handles", "retain", "concurrency", "timeout", "retry", "stale", "broker", "go_name")
 	if !ok {
 		return
 	}
@@ -43,9 +54,54 @@ func (c *checker) readConsumer(e entry, con *Consumer) {
 	if n := c.optional(o, "retain"); n != nil {
 		con.Retain = c.duration(n, "retain", "leave it out for 720h, the default")
 	}
+	if n := c.optional(o, "concurrency"); n != nil {
+		con.Concurrency = c.count(n, "concurrency")
+	}
+	if n := c.optional(o, "timeout"); n != nil {
+		con.Timeout = c.duration(n, "timeout", "leave it out for 20s, the default")
+	}
+	c.retry(o, con, what)
+	if n := c.optional(o, "stale"); n != nil {
+		con.DropStale = c.stale(n)
+	}
+	c.consumerBroker(o, con, what)
 	if n := c.required(o, "handles"); n != nil {
 		con.Handles = c.handles(n, what)
 	}
+}
+
+func (c *checker) retry(o object, con *Consumer, what string) {
+	e, ok := o.vals["retry"]
+	if !ok {
+		return
+	}
+	o, ok = c.object(e.key, e.val, "retry of "+what, "attempts", "backoff", "max_backoff")
+	if !ok {
+		return
+	}
+	r := &con.Retry
+	if n := c.optional(o, "attempts"); n != nil {
+		r.Attempts = c.count(n, "retry.attempts")
+	}
+	if n := c.optional(o, "backoff"); n != nil {
+		r.Backoff = c.duration(n, "retry.backoff", "leave it out for 1s, the default")
+	}
+	if n := c.optional(o, "max_backoff"); n != nil {
+		r.MaxBackoff = c.duration(n, "retry.max_backoff", "leave it out for 5m, the default")
+	}
+	if r.Backoff > r.MaxBackoff && r.MaxBackoff > 0 {
+		c.problem(e.key, "bad-duration", fmt.Sprintf("the first wait of %s, %s, is longer than the longest, %s", what, r.Backoff, r.MaxBackoff),
+			"raise max_backoff or lower backoff")
+	}
+}
+
+func (c *checker) stale(n *node) (drop bool) {
+	text, ok := c.scalar(n, "stale")
+	if ok && text != "apply" && text != "drop" {
+		c.problem(n, "unknown-value", "unknown value "+quote(text)+" of stale",
+			cmp.Or(c.didYouMean(text, []string{"apply", "drop"}), `use "apply" or "drop"`))
+	}
+	return text == "drop"
 }
 
 func (c *checker) handles(n *node, what string) []*Event {

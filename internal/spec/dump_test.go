@@ -28,6 +28,7 @@ func dump(m *Model) string {
 	for _, s := range m.SQL.Schema {
 		d.line("  schema %s", d.name(s))
 	}
+	d.line("broker stream %s, exchange %s, topic %s", d.name(m.Broker.Stream), d.name(m.Broker.Exchange), d.name(m.Broker.Topic))
 	for _, t := range m.Types {
 		d.named("type "+d.name(t.Name), t, 0)
 	}
@@ -36,6 +37,9 @@ func dump(m *Model) string {
 	}
 	for _, c := range m.Consumers {
 		d.line("consumer %s = %s, package %s, retain %s", d.name(c.Name), c.GoName, c.Package, c.Retain)
+		d.line("  concurrency %d, timeout %s, attempts %d, backoff %s to %s, drop stale %v",
+			c.Concurrency, c.Timeout, c.Retry.Attempts, c.Retry.Backoff, c.Retry.MaxBackoff, c.DropStale)
+		d.line("  queue %s, group %s", d.name(c.Broker.Queue), d.name(c.Broker.Group))
 		d.prose(1, "doc", c.Doc)
 		for _, e := range c.Handles {
 			d.line("  handles %s", e.Name.Text)
@@ -78,6 +82,8 @@ func (d *dumper) event(e *Event) {
 			d.line("    request %s", d.name(r))
 		}
 	}
+	b := e.Broker
+	d.line("  stream %s, exchange %s, topic %s, key %s", d.name(b.Stream), d.name(b.Exchange), d.name(b.Topic), d.name(b.Key))
 	d.fields(e.Fields, 1)
 }
 

@@ -30,7 +30,7 @@ func (c *checker) readEvent(e entry, ev *Event) {
 	} else {
 		c.meant[meantName(e.key.text)] = true
 	}
-	o, ok := c.object(e.key, e.val, what, "doc", "deprecated", "aggregate", "source", "fields", "go_name", "versions", "upcast", "reserved")
+	o, ok := c.object(e.key, e.val, what, "doc", "deprecated", "aggregate", "source", "fields", "broker", "go_name", "versions", "upcast", "reserved")
 	if !ok {
 		return
 	}
@@ -55,6 +55,7 @@ func (c *checker) readEvent(e entry, ev *Event) {
 	if o.has("source") {
 		c.eventSource(o.vals["source"], ev, what)
 	}
+	c.eventBroker(o, ev, what)
 }
 
 // notYet reports the parts of the grammar that are still to come.

@@ -132,7 +132,7 @@ func (c *checker) walk(root *node) {
 		return
 	}
 	o, ok := c.object(root, root, "the file",
-		"version", "service", "go", "outbox", "sql", "types", "events", "consumers")
+		"version", "service", "go", "outbox", "sql", "broker", "types", "events", "consumers")
 	if !ok {
 		return
 	}
@@ -143,10 +143,12 @@ func (c *checker) walk(root *node) {
 	c.goConfig(o)
 	c.outboxConfig(o)
 	c.sqlConfig(o)
+	c.readBroker(o)
 	c.declareTypes(o)
 	c.readTypes(o)
 	c.readEvents(o)
 	c.readConsumers(o)
+	c.checkBroker()
 	c.checkRecursion()
 	c.checkGoNames()
 }

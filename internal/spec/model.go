@@ -18,6 +18,7 @@ type Model struct {
 	Go     GoConfig
 	Outbox OutboxConfig
 	SQL    SQLConfig
+	Broker BrokerConfig
 
 	Types     []*Named    // in file order
 	Events    []*Event    // in file order
@@ -73,6 +74,34 @@ type SQLConfig struct {
 	Schema  []Name // the user's own DDL files or folders, relative to the config file
 	Queries Name   // folder for our queries. Default "queries"
 	Config  Name   // sqlc's config file. Default "sqlc.yaml"
+}
+
+// BrokerConfig is where events go unless they say it themselves. Names that the
+// file doesn't give are the defaults, without a place.
+type BrokerConfig struct {
+	Stream   Name // of NATS JetStream. Default the service in upper case, with underscores for dashes
+	Exchange Name // of RabbitMQ. Default the service
+	Topic    Name // of Kafka. Default the service
+}
+
+// EventBroker is where one event goes.
+type EventBroker struct {
+	Stream, Exchange, Topic Name // default the file's
+
+	Key Name // subject on NATS and routing key on RabbitMQ. Default "<service>.<event>"
+}
+
+// ConsumerBroker is where one consumer reads. The defaults are the consumer's name.
+type ConsumerBroker struct {
+	Queue Name // durable consumer on NATS and queue on RabbitMQ
+	Group Name // consumer group on Kafka
+}
+
+// Retry is what becomes of an event that fails.
+type Retry struct {
+	Attempts   int           // before it is parked. Default 10
+	Backoff    time.Duration // the first wait, doubled each time. Default 1s
+	MaxBackoff time.Duration // Default 5m
 }
 
 // Kind is the shape of a type.
@@ -157,7 +186,8 @@ type Event struct {
 	Deprecated    string
 	Aggregate     Aggregate
 	Source        *Source // nil when not given
-	SchemaVersion int     // 1 until versions: is supported
+	Broker        EventBroker
+	SchemaVersion int // 1 until versions: is supported
 	Fields        []*Field
 }
 
@@ -186,4 +216,10 @@ type Consumer struct {
 	Doc     string
 	Handles []*Event
 	Retain  time.Duration // how long its dedup rows are kept. Default 720h
+
+	Concurrency int           // events that a subscription handles at a time. Default 1
+	Timeout     time.Duration // of a handler's transaction. Default 20s
+	Retry       Retry
+	DropStale   bool // skip events older than what was applied of their aggregate. Default false
+	Broker      ConsumerBroker
 }

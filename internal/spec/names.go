@@ -20,7 +20,9 @@ type nameRule struct {
 // Names that become wire identity, broker subjects, Go identifiers or SQL
 // identifiers are held to patterns narrow enough for all of these at once.
 // The fields of the table, of Go and of the brokers set the lengths:
-// outbox_event.event_type holds 128 characters, MySQL identifiers 64.
+// outbox_event.event_type holds 128 characters, MySQL identifiers 64, AMQP's short
+// strings 255 bytes, of which a queue leaves some to queues that belong to it. A
+// NATS stream is a folder and a subject's part, a Kafka topic has 249 characters.
 var (
 	serviceName  = nameRule{"the service name", regexp.MustCompile(`^[a-z][a-z0-9]*(-[a-z0-9]+)*$`), 63, "lower-case letters, digits and dashes, beginning with a letter", kebab}
 	eventName    = nameRule{"the event name", regexp.MustCompile(`^[a-z][a-z0-9]*([.-][a-z][a-z0-9]*)*$`), 128, "lower-case words joined by dots or dashes", dotted}
@@ -33,6 +35,12 @@ var (
 	aggregateTyp = nameRule{"the aggregate type", regexp.MustCompile(`^[a-z][a-z0-9_-]*$`), 64, "lower-case letters, digits, dashes and underscores, beginning with a letter", snake}
 	goNameRule   = nameRule{"go_name", regexp.MustCompile(`^[A-Z][A-Za-z0-9]*$`), 64, "letters and digits, beginning with an upper-case letter", pascal}
 	packageName  = nameRule{"the Go package name", regexp.MustCompile(`^[a-z][a-z0-9_]*$`), 64, "lower-case letters, digits and underscores, beginning with a letter", lower}
+	streamName   = nameRule{"the stream", regexp.MustCompile(`^[A-Za-z0-9_-]+$`), 255, "letters, digits, dashes and underscores", stream}
+	exchangeName = nameRule{"the exchange", regexp.MustCompile(`^[A-Za-z0-9_.:-]+$`), 255, "letters, digits, dots, dashes, underscores and colons", nil}
+	topicName    = nameRule{"the topic", regexp.MustCompile(`^[A-Za-z0-9._-]+$`), 249, "letters, digits, dots, dashes and underscores", nil}
+	keyName      = nameRule{"the key", regexp.MustCompile(`^[A-Za-z0-9_-]+(\.[A-Za-z0-9_-]+)*$`), 255, "words of letters, digits, dashes and underscores, joined by dots", nil}
+	queueName    = nameRule{"the queue", regexp.MustCompile(`^[A-Za-z0-9._-]+$`), 200, "letters, digits, dots, dashes and underscores", nil}
+	groupName    = nameRule{"the group", regexp.MustCompile(`^[A-Za-z0-9._-]+$`), 249, "letters, digits, dots, dashes and underscores", nil}
 	prefixName   = nameRule{"table_prefix", regexp.MustCompile(`^[a-z][a-z0-9_]*$`), longestPrefix, "lower-case letters, digits and underscores, beginning with a letter", snake}
 )
 
@@ -96,6 +104,8 @@ func lower(s string) string { return strings.ToLower(s) }
 func dotted(s string) string { return separated(s, ".", ".-") }
 
 func kebab(s string) string { return separated(s, "-", ".-") }
+
+func stream(s string) string { return strings.ToUpper(snake(s)) }
 
 func snake(s string) string { return separated(s, "_", "_") }
 

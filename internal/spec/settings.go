@@ -155,7 +155,29 @@ func (c *checker) dialect(n *node) {
 	c.problem(n, "unknown-value", fmt.Sprintf("unknown dialect %s", quote(text)), hint)
 }
 
+// mostCount bounds numbers that count what one process holds or does.
+const mostCount = 10_000
+
+// count reads a number from 1 on.
+func (c *checker) count(n *node, what string) int {
+	const hint = "write a number from 1 to 10000, without quotes"
+	if n.kind == kindScalar && !n.plain {
+		c.problem(n, "bad-number", what+" is a number, not a text", hint)
+		return 0
+	}
+	text, ok := c.scalar(n, what)
+	if !ok {
+		return 0
+	}
+	number, err := strconv.Atoi(text)
+	if err != nil || !countText.MatchString(text) || number < 1 || number > mostCount {
+		c.problem(n, "bad-number", fmt.Sprintf("%s cannot be %s", what, quote(text)), hint)
+	}
+	return number
+}
+
 var (
+	countText    = regexp.MustCompile(`^[1-9][0-9]*$`)
 	durationText = regexp.MustCompile(`^([0-9]+h)?([0-9]+m)?([0-9]+s)?$`)
 	daysText     = regexp.MustCompile(`^([0-9]{1,5}) ?(d|days?|w|weeks?)$`)
 	numberText   = regexp.MustCompile(`^[0-9]{1,9}$`)

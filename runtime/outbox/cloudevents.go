@@ -90,7 +90,7 @@ func EnvelopeFromAttributes(get func(name string) string, headers map[string]str
 	if e.Type == "" || e.Source == "" {
 		return Envelope{}, fmt.Errorf("%w: CloudEvents type or source is missing", ErrNotAnEvent)
 	}
-	if !utf8.ValidString(e.Type) || !utf8.ValidString(e.Source) || !utf8.ValidString(e.AggregateID) {
+	if !utf8.ValidString(e.Type) || !utf8.ValidString(e.Source) || !utf8.ValidString(e.AggregateID) || !utf8.ValidString(e.AggregateType) {
 		return Envelope{}, fmt.Errorf("%w: an attribute is not UTF-8", ErrNotAnEvent)
 	}
 	if e.AggregateVersion, err = strconv.ParseInt(get(attrAggregateVersion), 10, 64); err != nil {
@@ -102,6 +102,9 @@ func EnvelopeFromAttributes(get func(name string) string, headers map[string]str
 	if v := get(attrTime); v != "" {
 		if e.Time, err = time.Parse(time.RFC3339Nano, v); err != nil {
 			return Envelope{}, fmt.Errorf("%w: time is not RFC 3339", ErrNotAnEvent)
+		}
+		if year := e.Time.UTC().Year(); year < 0 || year > 9999 { // RFC 3339 has no others
+			return Envelope{}, fmt.Errorf("%w: time is not RFC 3339 in UTC", ErrNotAnEvent)
 		}
 	}
 	e.readTrace(get)

@@ -153,27 +153,49 @@ func (c *Consumer) handle(ctx context.Context, e Envelope) (Handling, error) {
 	if err := checkEventID(e.ID); err != nil {
 		return NotHandled, err
 	}
+	do, kind, err := c.bind(e)
+	if err != nil {
+		return c.park(ctx, e, kind, err)
+	}
+	a := c.attempts(ctx, func(ctx context.Context, tx *Tx, a *attempt) error { return c.apply(ctx, tx, e, a, do) })
+	if a.err == nil {
+		return a.handling, nil
+	}
+	return c.failed(ctx, e, a)
+}
+
+// bind finds the method for an event. With an error comes the kind under which the
+// event is to be parked.
+func (c *Consumer) bind(e Envelope) (do effect, kind string, err error) {
 	route, ok := c.spec.Routes[e.Type]
 	if !ok {
-		return c.park(ctx, e, parkedType, fmt.Errorf("%w: consumer %s, event type %q", ErrNotHandled, c.spec.Name, e.Type))
+		return nil, parkedType, fmt.Errorf("%w: consumer %s, event type %q", ErrNotHandled, c.spec.Name, e.Type)
 	}
-	effect, err := route.bind(e)
+	do, err = route.bind(e)
 	switch {
 	case errors.Is(err, ErrNotHandled):
-		return c.park(ctx, e, parkedVersion, err)
+		return nil, parkedVersion, err
 	case err != nil:
-		return c.park(ctx, e, parkedPayload, err)
+		return nil, parkedPayload, err
+	case c.spec.DropStale && (len(e.AggregateType) > maxVersionType || len(e.AggregateID) > maxVersionID):
+		return nil, parkedPayload, errAggregateTooLong
 	}
-	const tries = 3 // of a transaction that the server rolled back to end a deadlock
+	return do, "", nil
+}
+
+// attempts is an attempt, and two more if the server rolls it back to end a
+// deadlock. All of them have the time of one.
+func (c *Consumer) attempts(ctx context.Context, fn func(context.Context, *Tx, *attempt) error) attempt {
+	ctx, cancel := c.withTimeout(ctx)
+	defer cancel()
+	const tries = 3
 	for n := 1; ; n++ {
-		a := c.attempt(ctx, e, effect)
-		switch {
-		case a.err == nil:
-			return a.handling, nil
-		case n < tries && c.db.Classify(a.err).Fault == FaultDeadlock && ctx.Err() == nil:
-			sleep(ctx, backoff(10*time.Millisecond, time.Second, n))
-		default:
-			return c.failed(ctx, e, a)
+		a := c.attempt(ctx, func(tx *Tx, a *attempt) error { return fn(ctx, tx, a) })
+		if a.err == nil || n == tries || c.db.Classify(a.err).Fault != FaultDeadlock {
+			return a
+		}
+		if !sleep(ctx, backoff(10*time.Millisecond, time.Second, n)) {
+			return a
 		}
 	}
 }

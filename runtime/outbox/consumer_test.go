@@ -5,46 +5,25 @@ import (
 	"errors"
 	"slices"
 	"testing"
+	"time"
 
 	"github.com/outboxgen/outboxgen/runtime/outbox"
 )
 
-func newTestConsumer(db *outbox.DB, effect func(tx *outbox.Tx) error) *outbox.Consumer {
-	return outbox.NewConsumer(db, outbox.ConsumerSpec{
-		Name:       "planner",
-		Constraint: "uq_test_identity",
-		Inbox:      fakeInbox{},
-		Routes: map[string]outbox.Route{
-			"order.accepted": outbox.On(
-				func(version int, data []byte) (map[string]any, error) {
-					if version != 1 {
-						return nil, outbox.UnknownSchemaVersion("order.accepted", version)
-					}
-					return outbox.DecodePayload[map[string]any](data)
-				},
-				func(_ context.Context, tx *outbox.Tx, m outbox.Message[map[string]any]) error { return effect(tx) },
-			),
-		},
-	}, nil)
-}
-
-func testEnvelope() outbox.Envelope {
-	return outbox.Envelope{ID: outbox.NewEventID(), Type: "order.accepted", SchemaVersion: 1, Data: []byte(`{"a":1}`)}
+func insertJob(ctx context.Context, tx *outbox.Tx, _ outbox.Message[map[string]any]) error {
+	_, err := tx.ExecContext(ctx, "INSERT job")
+	return err
 }
 
 func TestConsumerCommitsDedupAndEffectTogether(t *testing.T) {
-	fake, db := newFakeDB()
-	c := newTestConsumer(db, func(tx *outbox.Tx) error {
-		_, err := tx.ExecContext(t.Context(), "INSERT job")
-		return err
-	})
-	handling, err := c.Handle(t.Context(), testEnvelope())
-	if handling != outbox.Applied || err != nil {
-		t.Errorf("got %v, %v", handling, err)
-	}
+	p := newPlanner(insertJob, nil)
+	p.handle(t, testEnvelope(), outbox.Applied)
 	want := []string{"BEGIN READ COMMITTED", "INSERT dedup", "INSERT job", "COMMIT"}
-	if got := fake.statements(); !slices.Equal(got, want) {
+	if got := p.db.statements(); !slices.Equal(got, want) {
 		t.Errorf("sent %q, want %q", got, want)
+	}
+	if len(p.inbox.dedup) != 1 || p.inbox.dedup[0].Outcome != 1 || p.inbox.dedup[0].ConsumerName != "planner" {
+		t.Errorf("%+v", p.inbox.dedup)
 	}
 }
 
@@ -67,13 +46,9 @@ func TestOnlyOurConstraintIsADuplicate(t *testing.T) {
 	}
 	for _, c := range cases {
 		t.Run(c.name, func(t *testing.T) {
-			fake, db := newFakeDB()
-			fake.answer[c.statement] = c.err
-			consumer := newTestConsumer(db, func(tx *outbox.Tx) error {
-				_, err := tx.ExecContext(t.Context(), "INSERT job")
-				return err
-			})
-			handling, err := consumer.Handle(t.Context(), testEnvelope())
+			p := newPlanner(insertJob, nil)
+			p.db.answer[c.statement] = c.err
+			handling, err := p.Handle(t.Context(), testEnvelope())
 			if c.duplicate {
 				if handling != outbox.Duplicate || err != nil {
 					t.Errorf("got %v, %v; want a duplicate", handling, err)
@@ -81,10 +56,12 @@ func TestOnlyOurConstraintIsADuplicate(t *testing.T) {
 			} else if handling != outbox.NotHandled || !errors.Is(err, c.err) {
 				t.Errorf("got %v, %v; want the error, so that nothing is acknowledged", handling, err)
 			}
-			if c.statement != "COMMIT" && slices.Contains(fake.statements(), "COMMIT") {
-				t.Error("committed after an error")
+			// What is committed after an error is its count alone.
+			sent := p.db.statements()
+			if i := slices.Index(sent, "COMMIT"); c.statement != "COMMIT" && i >= 0 && sent[i-1] != "READ attempts" {
+				t.Errorf("committed after an error: %q", sent)
 			}
-			stats := consumer.Stats()
+			stats := p.Stats()
 			if stats.Attempts != 1 || (stats.Duplicates == 1) != c.duplicate || (stats.Errors == 1) == c.duplicate {
 				t.Errorf("stats %+v", stats)
 			}
@@ -93,35 +70,102 @@ func TestOnlyOurConstraintIsADuplicate(t *testing.T) {
 }
 
 func TestCommitUnknownOfAConsumerIsAnError(t *testing.T) {
-	fake, db := newFakeDB()
-	fake.answer["COMMIT"] = errConnection
-	_, err := newTestConsumer(db, func(*outbox.Tx) error { return nil }).Handle(t.Context(), testEnvelope())
-	var unknown *outbox.CommitUnknownError
-	if !errors.As(err, &unknown) {
+	p := newPlanner(succeed, nil)
+	p.db.answer["COMMIT"] = errConnection
+	_, err := p.Handle(t.Context(), testEnvelope())
+	if !errors.As(err, new(*outbox.CommitUnknownError)) {
 		t.Errorf("got %v, want a CommitUnknownError", err)
 	}
 }
 
-func TestConsumerRefusesWhatItCannotRead(t *testing.T) {
-	cases := map[string]func(*outbox.Envelope){
-		"another type":         func(e *outbox.Envelope) { e.Type = "order.deleted" },
-		"another version":      func(e *outbox.Envelope) { e.SchemaVersion = 2 },
-		"no JSON":              func(e *outbox.Envelope) { e.Data = []byte("{") },
-		"JSON of another form": func(e *outbox.Envelope) { e.Data = []byte(`"x"`) },
-		"no event id":          func(e *outbox.Envelope) { e.ID = [16]byte{} },
+func TestEventWithoutAnID(t *testing.T) {
+	p := newPlanner(succeed, nil)
+	e := testEnvelope()
+	e.ID = [16]byte{}
+	if handling, err := p.Handle(t.Context(), e); handling != outbox.NotHandled || !errors.Is(err, outbox.ErrNotEventID) {
+		t.Errorf("got %v, %v", handling, err)
 	}
-	for name, spoil := range cases {
-		t.Run(name, func(t *testing.T) {
-			fake, db := newFakeDB()
-			e := testEnvelope()
-			spoil(&e)
-			handling, err := newTestConsumer(db, func(*outbox.Tx) error { t.Error("handled"); return nil }).Handle(t.Context(), e)
-			if handling != outbox.NotHandled || err == nil {
-				t.Errorf("got %v, %v", handling, err)
+	if sent := p.db.statements(); len(sent) != 0 {
+		t.Errorf("sent %q", sent)
+	}
+}
+
+func TestConsumerSettings(t *testing.T) {
+	_, db := newFakeDB()
+	spec := plannerSpec(&fakeInbox{}, succeed)
+	if got := outbox.NewConsumer(db, spec, nil).Limits(); got != (outbox.Limits{Concurrency: 1, Timeout: 20 * time.Second}) {
+		t.Errorf("without any: %+v", got)
+	}
+	spec.Defaults = outbox.ConsumerConfig{Concurrency: 8, Timeout: time.Minute}
+	if got := outbox.NewConsumer(db, spec, nil).Limits(); got != (outbox.Limits{Concurrency: 8, Timeout: time.Minute}) {
+		t.Errorf("of events.yaml: %+v", got)
+	}
+	cfg := outbox.ConsumerConfig{Concurrency: 2}
+	if got := outbox.NewConsumer(db, spec, &cfg).Limits(); got != (outbox.Limits{Concurrency: 2, Timeout: time.Minute}) {
+		t.Errorf("with one of its own: %+v", got)
+	}
+}
+
+// A stale event leaves its dedup row, and nothing else; one of the same version as
+// the last is not stale.
+func TestStaleEventIsSkipped(t *testing.T) {
+	p := newPlanner(insertJob, func(s *outbox.ConsumerSpec, _ *outbox.ConsumerConfig) { s.DropStale = true })
+	at := func(version int64) outbox.Envelope {
+		e := testEnvelope()
+		e.AggregateVersion = version
+		return e
+	}
+	p.inbox.version = 3
+	p.handle(t, at(2), outbox.Skipped)
+	want := []string{"BEGIN READ COMMITTED", "ADD version", "SELECT version", "INSERT dedup", "COMMIT"}
+	if got := p.db.statements(); !slices.Equal(got, want) || p.inbox.dedup[0].Outcome != uint8(outbox.Skipped) {
+		t.Errorf("sent %q with %+v, want %q", got, p.inbox.dedup, want)
+	}
+	p.handle(t, at(3), outbox.Applied)
+	p.handle(t, at(5), outbox.Applied)
+	p.handle(t, at(4), outbox.Skipped)
+	if len(p.inbox.versions) != 2 || p.inbox.version != 5 || string(p.inbox.versions[1].AggregateID) != "7" {
+		t.Errorf("versions %+v", p.inbox.versions)
+	}
+	if s := p.Stats(); s.Skipped != 2 || s.Applied != 2 {
+		t.Errorf("%+v", s)
+	}
+}
+
+// When the versions can't be kept nothing is applied.
+func TestVersionsThatCannotBeKept(t *testing.T) {
+	for _, statement := range []string{"ADD version", "SELECT version", "SET version"} {
+		p := newPlanner(insertJob, func(s *outbox.ConsumerSpec, _ *outbox.ConsumerConfig) { s.DropStale = true })
+		p.db.answer[statement] = errForeignKey
+		if handling, err := p.Handle(t.Context(), testEnvelope()); handling != outbox.NotHandled || !errors.Is(err, errForeignKey) {
+			t.Errorf("%s: %v, %v", statement, handling, err)
+		}
+		sent := p.db.statements()
+		if commit := slices.Index(sent, "COMMIT"); commit >= 0 && commit < slices.Index(sent, "ROLLBACK") {
+			t.Errorf("%s: sent %q", statement, sent)
+		}
+	}
+}
+
+// Deadlocks are nobody's fault: the transaction is repeated at once.
+func TestDeadlockIsRepeatedAtOnce(t *testing.T) {
+	for deadlocks, begins := range map[int]int{1: 2, 2: 3} {
+		calls := 0
+		p := newPlanner(func(context.Context, *outbox.Tx, outbox.Message[map[string]any]) error {
+			if calls++; calls <= deadlocks {
+				return errDeadlock
 			}
-			if len(fake.statements()) != 0 {
-				t.Errorf("a transaction was opened for it: %q", fake.statements())
+			return nil
+		}, nil)
+		p.handle(t, testEnvelope(), outbox.Applied)
+		n := 0
+		for _, s := range p.db.statements() {
+			if s == "BEGIN READ COMMITTED" {
+				n++
 			}
-		})
+		}
+		if n != begins || p.inbox.attempts != 0 {
+			t.Errorf("%d deadlocks: %d transactions, %d attempts counted", deadlocks, n, p.inbox.attempts)
+		}
 	}
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"database/sql"
 	"errors"
+	"fmt"
 	"math"
 	"runtime/debug"
 )
@@ -11,7 +12,7 @@ import (
 // attempt is one transaction for an event: how far it came, and how it ended.
 type attempt struct {
 	begun    bool // a transaction was there
-	entered  bool // the handler was called
+	entered  bool // the event was handed to the handler, or can't be
 	timedOut bool
 	poison   error // what made a rollback the only end
 	handling Handling
@@ -20,29 +21,46 @@ type attempt struct {
 
 var errHandleTimeout = errors.New("the handler has not finished in its time")
 
-func (c *Consumer) attempt(ctx context.Context, e Envelope, effect func(context.Context, *Tx) error) (a attempt) {
-	ctx, cancel := context.WithTimeoutCause(ctx, c.cfg.Timeout, errHandleTimeout)
-	defer cancel()
+// The widths of consumed_version's keys, in bytes.
+const (
+	maxVersionType = 256
+	maxVersionID   = 512
+)
+
+var errAggregateTooLong = errors.New("the aggregate's type or id is too long to compare versions by it")
+
+// effect is a handler's method bound to its message.
+type effect func(context.Context, *Tx) error
+
+// attempt runs fn in a transaction. ctx is of withTimeout.
+func (c *Consumer) attempt(ctx context.Context, fn func(*Tx, *attempt) error) (a attempt) {
 	_, a.err = InTxWith(ctx, c.db, c.txOptions(), func(tx *Tx) error {
 		a.begun = true
 		a.handling = Applied
 		defer func() { a.poison = errors.Unwrap(tx.Err()) }()
-		return c.apply(ctx, tx, e, &a, effect)
+		if err := fn(tx, &a); err != nil {
+			return err
+		}
+		return ctx.Err() // which database/sql may learn of later than the handler
 	})
 	switch {
 	case a.handling == Duplicate:
 		a.err = nil
 	case a.err != nil && context.Cause(ctx) == errHandleTimeout: //nolint:errorlint // ours, unwrapped
 		a.timedOut = true
-		a.err = errors.Join(errHandleTimeout, a.err)
+		a.err = fmt.Errorf("%w: %w", errHandleTimeout, a.err)
 	}
 	return a
+}
+
+func (c *Consumer) withTimeout(ctx context.Context) (context.Context, context.CancelFunc) {
+	return context.WithTimeoutCause(ctx, c.cfg.Timeout, errHandleTimeout)
 }
 
 func (c *Consumer) txOptions() *sql.TxOptions { return &sql.TxOptions{Isolation: c.cfg.Isolation} }
 
 // apply is the transaction: version, dedup row, effect.
-func (c *Consumer) apply(ctx context.Context, tx *Tx, e Envelope, a *attempt, effect func(context.Context, *Tx) error) error {
+func (c *Consumer) apply(ctx context.Context, tx *Tx, e Envelope, a *attempt, do effect) error {
 	if c.spec.DropStale {
 		last, err := c.lockVersion(ctx, tx, e)
 		if err != nil {
@@ -62,7 +80,8 @@ func (c *Consumer) apply(ctx context.Context, tx *Tx, e Envelope, a *attempt, ef
 		return nil
 	}
 	a.entered = true
-	if err := run(ctx, tx, effect); err != nil {
+	if err := run(ctx, tx, do); err != nil {
+		c.probe(ctx, tx, err)
 		return err
 	}
 	if c.spec.DropStale {
@@ -76,13 +95,21 @@ func (c *Consumer) apply(ctx context.Context, tx *Tx, e Envelope, a *attempt, ef
 
 // run calls the handler and makes its panic an error, so that the attempt counts: the
 // message would come back after a crash just the same.
-func run(ctx context.Context, tx *Tx, effect func(context.Context, *Tx) error) (err error) {
+func run(ctx context.Context, tx *Tx, do effect) (err error) {
 	defer func() {
 		if v := recover(); v != nil {
 			err = NewPanicError(v, debug.Stack())
 		}
 	}()
-	return effect(ctx, tx)
+	return do(ctx, tx)
+}
+
+// probe finds out whether a connection error of the handler's is the transaction's:
+// what only a row's Scan returns passes Tx by.
+func (c *Consumer) probe(ctx context.Context, tx *Tx, err error) {
+	if tx.Err() == nil && c.db.Classify(err).Fault == FaultConnection {
+		_, _ = tx.ExecContext(ctx, "DO 1") // its error poisons the transaction
+	}
 }
 
 // lockVersion returns the version last applied of the event's aggregate, and
@@ -103,7 +130,7 @@ func (c *Consumer) lockVersion(ctx context.Context, tx *Tx, e Envelope) (int64, 
 
 func (c *Consumer) insertDedup(ctx context.Context, tx *Tx, eventID string, outcome Handling) error {
 	return c.spec.Inbox.InsertConsumed(ctx, tx, InsertConsumedParams{
-		ConsumerName: c.spec.Name, EventID: eventID, Outcome: uint8(outcome), //nolint:gosec // a small constant
+		ConsumerName: c.spec.Name, EventID: eventID, Outcome: uint8(outcome),
 	})
 }
 
@@ -137,7 +164,12 @@ func (c *Consumer) kind(ctx context.Context, a attempt) FailureKind {
 	}
 }
 
+// losesDatabase holds for what ended a transaction without a doing of the handler's,
+// such as a context of its own that ended in the middle of a statement.
 func (c *Consumer) losesDatabase(err error) bool {
+	if isContextError(err) {
+		return false
+	}
 	fault := c.db.Classify(err).Fault
 	return fault == FaultConnection || fault == FaultReadOnly
 }

@@ -2,6 +2,7 @@ package outbox
 
 import (
 	"context"
+	"database/sql"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -35,10 +36,7 @@ const (
 // failed ends an attempt that has failed: it counts it, and parks the event when
 // it was the last one.
 func (c *Consumer) failed(ctx context.Context, e Envelope, a attempt) (Handling, error) {
-	if p := new(PanicError); errors.As(a.err, &p) {
-		c.cfg.Logger.ErrorContext(ctx, "a handler panicked",
-			"consumer", c.spec.Name, "event_id", e.ID, "error", p.Error(), "stack", string(p.Stack))
-	}
+	c.logPanic(ctx, e.ID, a.err)
 	kind := c.kind(ctx, a)
 	if kind != FailureFailed {
 		return NotHandled, c.error(e, a.err, kind, 0, c.cfg.Backoff)
@@ -48,7 +46,7 @@ func (c *Consumer) failed(ctx context.Context, e Envelope, a attempt) (Handling,
 	}
 	attempts, parked, err := c.countFailure(ctx, e, a.err)
 	if err != nil {
-		return c.notBooked(ctx, e, errors.Join(a.err, err))
+		return c.notBooked(ctx, e, a.err, err)
 	}
 	switch parked {
 	case Parked:
@@ -61,13 +59,17 @@ func (c *Consumer) failed(ctx context.Context, e Envelope, a attempt) (Handling,
 }
 
 // notBooked is for an event of which neither a failure nor its parking could be
-// written: nothing was counted.
-func (c *Consumer) notBooked(ctx context.Context, e Envelope, err error) (Handling, error) {
-	kind := FailureUnavailable
-	if ctx.Err() != nil {
+// written, because of err: nothing was counted. What the server refuses to write
+// of one event says nothing about others: it does not stop them.
+func (c *Consumer) notBooked(ctx context.Context, e Envelope, cause, err error) (Handling, error) {
+	kind, again := FailureUnavailable, c.cfg.Backoff
+	switch info := c.db.Classify(err); {
+	case ctx.Err() != nil, info.Fault == FaultDeadlock, info.Fault == FaultLockTimeout:
 		kind = FailureHeldBack
+	case info.Fault == FaultOther && info.Code != 0:
+		kind, again = FailureFailed, c.cfg.MaxBackoff
 	}
-	return NotHandled, c.error(e, err, kind, 0, c.cfg.Backoff)
+	return NotHandled, c.error(e, errors.Join(cause, err), kind, 0, again)
 }
 
 func (c *Consumer) error(e Envelope, cause error, kind FailureKind, attempts int, again time.Duration) error {
@@ -109,14 +111,19 @@ func (c *Consumer) countFailure(ctx context.Context, e Envelope, cause error) (a
 func (c *Consumer) park(ctx context.Context, e Envelope, kind string, cause error) (h Handling, err error) {
 	reason := shorten(reasonOf(c.db, cause), maxParkedReason)
 	err = c.book(ctx, func(ctx context.Context, tx *Tx) error {
-		h, err = c.insertParked(ctx, tx, parkedEvent(e, kind, reason, 0))
+		h = NotHandled
+		n, err := c.spec.Inbox.ReadAttempts(ctx, tx, ReadAttemptsParams{ConsumerName: c.spec.Name, EventID: e.ID.String()})
+		if err != nil && !errors.Is(err, sql.ErrNoRows) {
+			return fmt.Errorf("read the attempts: %w", err)
+		}
+		h, err = c.insertParked(ctx, tx, parkedEvent(e, kind, reason, n))
 		return err
 	})
 	switch {
 	case h == Duplicate:
 		return Duplicate, nil
 	case err != nil:
-		return c.notBooked(ctx, e, err)
+		return c.notBooked(ctx, e, cause, err)
 	}
 	c.logParked(ctx, e.ID, kind, reason)
 	return h, nil
@@ -130,7 +137,7 @@ func (c *Consumer) Park(ctx context.Context, m Unreadable) error {
 	row := InsertParkedParams{
 		EventID: id.String(), Kind: parkedMessage, Reason: reason,
 		Attributes: jsonObject(map[string]string{"reference": m.Reference}),
-		Headers:    jsonObject(m.Headers), Body: m.Body,
+		Headers:    jsonObject(m.Headers), Body: notNull(m.Body),
 	}
 	var h Handling
 	err := c.book(ctx, func(ctx context.Context, tx *Tx) (err error) {
@@ -141,7 +148,7 @@ func (c *Consumer) Park(ctx context.Context, m Unreadable) error {
 	case h == Duplicate:
 		return nil
 	case err != nil:
-		_, err = c.notBooked(ctx, Envelope{ID: id}, err)
+		_, err = c.notBooked(ctx, Envelope{ID: id}, m.Reason, err)
 		return err
 	}
 	c.stats.count(Parked, nil)
@@ -172,6 +179,13 @@ func (c *Consumer) book(ctx context.Context, fn func(context.Context, *Tx) error
 	return err
 }
 
+func (c *Consumer) logPanic(ctx context.Context, id uuid.UUID, err error) {
+	if p := new(PanicError); errors.As(err, &p) {
+		c.cfg.Logger.ErrorContext(ctx, "a handler panicked",
+			"consumer", c.spec.Name, "event_id", id, "error", p.Error(), "stack", string(p.Stack))
+	}
+}
+
 func (c *Consumer) logParked(ctx context.Context, id uuid.UUID, kind, reason string) {
 	c.cfg.Logger.WarnContext(ctx, "an event was parked", "consumer", c.spec.Name, "event_id", id, "kind", kind, "reason", reason)
 }
@@ -180,19 +194,29 @@ func parkedEvent(e Envelope, kind, reason string, attempts uint32) InsertParkedP
 	return InsertParkedParams{
 		EventID: e.ID.String(), EventType: shorten(e.Type, maxParkedType),
 		Kind: kind, Reason: reason, Attempts: attempts,
-		Attributes: jsonObject(maps.Collect(e.Attributes())), Headers: jsonObject(e.Headers), Body: e.Data,
+		Attributes: jsonObject(maps.Collect(e.Attributes())), Headers: jsonObject(e.Headers), Body: notNull(e.Data),
 	}
 }
 
 // unreadableSpace makes the ids of messages that have none.
 var unreadableSpace = uuid.MustParse("5a3b1d0e-6d8c-5f5e-9a53-0f3f0c6b8f11")
 
+// id goes by the content too: when a broker's stream is made anew, its references
+// begin again, and another message must not be taken for a repeat.
 func (m Unreadable) id(consumer string) uuid.UUID {
 	key := m.Reference
 	if key == "" {
-		key = string(jsonObject(m.Headers)) + "\n" + string(m.Body)
+		key = string(jsonObject(m.Headers))
 	}
-	return uuid.NewSHA1(unreadableSpace, []byte(consumer+"\n"+key))
+	return uuid.NewSHA1(unreadableSpace, []byte(consumer+"\n"+key+"\n"+string(m.Body)))
+}
+
+// notNull is b as a value: the driver writes nil as NULL.
+func notNull(b []byte) []byte {
+	if b == nil {
+		return []byte{}
+	}
+	return b
 }
 
 func jsonObject(m map[string]string) json.RawMessage {

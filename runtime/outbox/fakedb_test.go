@@ -28,6 +28,7 @@ var (
 	errForeignKey  = errors.New("foreign key")
 	errDuplicate   = errors.New("duplicate of uq_test_identity")
 	errOtherUnique = errors.New("duplicate of another key")
+	errRefused     = errors.New("data too long: 'secret' for a column")
 )
 
 type fakeClassifier struct{}
@@ -46,6 +47,9 @@ func (fakeClassifier) Classify(err error) outbox.ErrorInfo {
 		return outbox.ErrorInfo{Fault: outbox.FaultDuplicate, Constraint: "uq_test_identity"}
 	case errors.Is(err, errOtherUnique):
 		return outbox.ErrorInfo{Fault: outbox.FaultDuplicate, Constraint: "uq_test_identity_old"}
+	}
+	if errors.Is(err, errRefused) {
+		return outbox.ErrorInfo{Code: 1406}
 	}
 	return outbox.ErrorInfo{}
 }

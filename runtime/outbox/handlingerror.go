@@ -19,9 +19,10 @@ type HandlingError struct {
 	EventID  uuid.UUID
 	Cause    error
 
-	// Kind is FailureFailed when an attempt was counted, FailureHeldBack when the
-	// event waits for another transaction and none was, and FailureUnavailable
-	// when the database can't be worked with, which is nobody's fault.
+	// Kind is FailureFailed when an attempt was counted, or would have been if the
+	// server had not refused to write it down, FailureHeldBack when the event waits
+	// for another transaction and none was, and FailureUnavailable when the
+	// database can't be worked with, which is nobody's fault.
 	Kind FailureKind
 
 	// Attempts is how many attempts have been counted so far.

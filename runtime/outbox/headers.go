@@ -42,18 +42,23 @@ func CheckHeader(name, value string) error {
 }
 
 func encodeHeaders(headers map[string]string) (json.RawMessage, error) {
-	size := 0
 	for name, value := range headers {
 		if err := CheckHeader(name, value); err != nil {
 			return nil, err
 		}
-		size += len(name) + len(value)
 	}
-	if size > maxHeaderBytes {
+	if size := headerBytes(headers); size > maxHeaderBytes {
 		return nil, fmt.Errorf("headers: %d bytes, at most %d", size, maxHeaderBytes)
 	}
 	if len(headers) == 0 {
 		return json.RawMessage("{}"), nil
 	}
 	return json.Marshal(headers)
+}
+
+func headerBytes(headers map[string]string) (n int) {
+	for name, value := range headers {
+		n += len(name) + len(value)
+	}
+	return n
 }

@@ -12,8 +12,8 @@ import (
 type Inbox interface {
 	// InsertConsumed writes the dedup row.
 	InsertConsumed(ctx context.Context, db DBTX, p InsertConsumedParams) error
-	// DeleteConsumed removes the dedup row that has this outcome, and returns how many there were.
-	DeleteConsumed(ctx context.Context, db DBTX, p DeleteConsumedParams) (int64, error)
+	// ForgetConsumed deletes the dedup row that has this outcome, and returns how many there were.
+	ForgetConsumed(ctx context.Context, db DBTX, p ForgetConsumedParams) (int64, error)
 
 	// CountFailure adds one to an event's failed attempts, and ReadAttempts returns them.
 	CountFailure(ctx context.Context, db DBTX, p CountFailureParams) error
@@ -45,8 +45,8 @@ type (
 		Outcome      uint8
 	}
 
-	// DeleteConsumedParams names a dedup row.
-	DeleteConsumedParams struct {
+	// ForgetConsumedParams names a dedup row.
+	ForgetConsumedParams struct {
 		ConsumerName string
 		EventID      string
 		Outcome      uint8

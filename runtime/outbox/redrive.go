@@ -20,8 +20,8 @@ type ParkedEvent struct {
 	Attempts int // counted before it was parked, and failed redrives
 	ParkedAt time.Time
 
-	// Envelope is the event as it came; of a message that isn't one, its Headers
-	// and Data only.
+	// Envelope is the event as it came; of a message that isn't one, or of a row that
+	// can't be read any more, its Headers and Data only.
 	Envelope Envelope
 }
 
@@ -36,16 +36,14 @@ var ErrUnreadable = errors.New("the parked message is not an event")
 // id after, 0 to begin, in the order in which they were parked.
 func (c *Consumer) ParkedEvents(ctx context.Context, after int64, limit int) ([]ParkedEvent, error) {
 	rows, err := c.spec.Inbox.ListParked(ctx, c.db, ListParkedParams{
-		ConsumerName: c.spec.Name, AfterID: after, Limit: int32(min(max(limit, 1), 10_000)), //nolint:gosec // bounded
+		ConsumerName: c.spec.Name, AfterID: after, Limit: int32(min(max(limit, 1), 10_000)),
 	})
 	if err != nil {
 		return nil, fmt.Errorf("list parked events: %w", err)
 	}
 	parked := make([]ParkedEvent, len(rows))
 	for i, row := range rows {
-		if parked[i], err = row.event(); err != nil && row.Kind != parkedMessage {
-			return nil, fmt.Errorf("parked event %s: %w", row.EventID, err)
-		}
+		parked[i], _ = row.event() // Redrive says what is wrong with one; the others can be listed
 	}
 	return parked, nil
 }
@@ -53,58 +51,71 @@ func (c *Consumer) ParkedEvents(ctx context.Context, after int64, limit int) ([]
 // Redrive hands a parked event to the handler. In one transaction it leaves
 // parked_event, its dedup row is written anew and the handler runs: it is applied
 // once, however many redrive it at the same time, and when the handler fails it
-// stays parked, with the new reason. The error is [ErrNotParked], [ErrUnreadable],
-// a *[HandlingError], or a *[CommitUnknownError] inside one: then look again.
+// stays parked, with the new reason and one attempt more. The error is
+// [ErrNotParked], [ErrUnreadable], or a *[HandlingError], in which a
+// *[CommitUnknownError] says: look again.
 func (c *Consumer) Redrive(ctx context.Context, eventID uuid.UUID) (Handling, error) {
-	var (
-		a      attempt
-		e      Envelope
-		parked ParkedEvent
-	)
-	txCtx, cancel := context.WithTimeoutCause(ctx, c.cfg.Timeout, errHandleTimeout)
-	defer cancel()
-	_, err := InTxWith(txCtx, c.db, c.txOptions(), func(tx *Tx) error {
-		row, err := c.unpark(txCtx, tx, eventID.String())
+	var parked ParkedEvent
+	a := c.attempts(ctx, func(ctx context.Context, tx *Tx, a *attempt) error {
+		row, err := c.unpark(ctx, tx, eventID.String())
 		if err != nil {
 			return err
 		}
-		if parked, err = row.event(); err != nil {
-			return err
-		}
-		e = parked.Envelope
-		route, ok := c.spec.Routes[e.Type]
-		if !ok {
-			return fmt.Errorf("%w: consumer %s, event type %q", ErrNotHandled, c.spec.Name, e.Type)
-		}
-		effect, err := route.bind(e)
+		parked, err = row.event()
 		if err != nil {
+			a.entered = true
 			return err
 		}
-		a.handling = Applied
-		return c.apply(ContextWithTrace(txCtx, e.Headers), tx, e, &a, effect)
+		do, _, err := c.bind(parked.Envelope)
+		if err != nil {
+			a.entered = true
+			return err
+		}
+		return c.apply(ContextWithTrace(ctx, parked.Envelope.Headers), tx, parked.Envelope, a, do)
 	})
 	switch {
-	case err == nil:
+	case a.err == nil && a.handling == Duplicate:
+		return c.redriven(ctx, eventID)
+	case a.err == nil:
 		c.stats.count(a.handling, nil)
 		return a.handling, nil
-	case errors.Is(err, ErrNotParked), errors.Is(err, ErrUnreadable):
-		return NotHandled, err
-	case a.handling == Duplicate: // applied meanwhile, as after its dedup row was purged
-		c.stats.count(Duplicate, nil)
-		return Duplicate, c.book(ctx, func(ctx context.Context, tx *Tx) error {
-			_, err := c.spec.Inbox.DeleteParked(ctx, tx, DeleteParkedParams{ConsumerName: c.spec.Name, EventID: eventID.String()})
-			return err
-		})
+	case !a.entered && (errors.Is(a.err, ErrNotParked) || errors.Is(a.err, ErrUnreadable)):
+		return NotHandled, a.err
 	}
-	failure := c.error(Envelope{ID: eventID}, err, FailureFailed, parked.Attempts+1, 0)
-	if errors.As(err, new(*CommitUnknownError)) || e.ID == uuid.Nil {
-		return NotHandled, failure
+	c.logPanic(ctx, eventID, a.err)
+	kind, cause, attempts := c.kind(ctx, a), a.err, parked.Attempts
+	if kind == FailureFailed {
+		if err := c.failParked(ctx, eventID, cause); err != nil {
+			cause = errors.Join(cause, fmt.Errorf("note the failed redrive: %w", err))
+		} else {
+			attempts++
+		}
 	}
-	return NotHandled, errors.Join(failure, c.book(ctx, func(ctx context.Context, tx *Tx) error {
+	err := c.error(Envelope{ID: eventID}, cause, kind, attempts, 0)
+	c.stats.count(NotHandled, err)
+	return NotHandled, err
+}
+
+// redriven removes a parked event that turns out to be applied: somebody has
+// deleted its dedup row, and it came again.
+func (c *Consumer) redriven(ctx context.Context, eventID uuid.UUID) (Handling, error) {
+	err := c.book(ctx, func(ctx context.Context, tx *Tx) error {
+		_, err := c.spec.Inbox.DeleteParked(ctx, tx, DeleteParkedParams{ConsumerName: c.spec.Name, EventID: eventID.String()})
+		return err
+	})
+	if err != nil {
+		return c.notBooked(ctx, Envelope{ID: eventID}, nil, err)
+	}
+	c.stats.count(Duplicate, nil)
+	return Duplicate, nil
+}
+
+func (c *Consumer) failParked(ctx context.Context, eventID uuid.UUID, cause error) error {
+	return c.book(ctx, func(ctx context.Context, tx *Tx) error {
 		return c.spec.Inbox.FailParked(ctx, tx, FailParkedParams{
-			Reason: shorten(reasonOf(c.db, err), maxParkedReason), ConsumerName: c.spec.Name, EventID: eventID.String(),
+			Reason: shorten(reasonOf(c.db, cause), maxParkedReason), ConsumerName: c.spec.Name, EventID: eventID.String(),
 		})
-	}))
+	})
 }
 
 // unpark locks a parked event's row and removes it and its dedup row.
@@ -122,7 +133,7 @@ func (c *Consumer) unpark(ctx context.Context, tx *Tx, eventID string) (ParkedRo
 	if _, err := c.spec.Inbox.DeleteParked(ctx, tx, DeleteParkedParams{ConsumerName: c.spec.Name, EventID: eventID}); err != nil {
 		return row, fmt.Errorf("delete the parked event: %w", err)
 	}
-	_, err = c.spec.Inbox.DeleteConsumed(ctx, tx, DeleteConsumedParams{
+	_, err = c.spec.Inbox.ForgetConsumed(ctx, tx, ForgetConsumedParams{
 		ConsumerName: c.spec.Name, EventID: eventID, Outcome: uint8(Parked),
 	})
 	if err != nil {
@@ -131,29 +142,42 @@ func (c *Consumer) unpark(ctx context.Context, tx *Tx, eventID string) (ParkedRo
 	return row, nil
 }
 
-// event reads a row back.
+// event reads a row back. With an error comes what could be read.
 func (r ParkedRow) event() (ParkedEvent, error) {
 	p := ParkedEvent{
 		ID: r.ID, Kind: r.Kind, Reason: r.Reason, Attempts: int(r.Attempts), ParkedAt: fromMicros(r.ParkedUs),
 	}
+	p.Envelope.Data = r.Body
 	var err error
 	if p.EventID, err = ParseEventID(r.EventID); err != nil {
 		return p, err
 	}
-	var headers, attributes map[string]string
-	if err := json.Unmarshal(r.Headers, &headers); err != nil {
-		return p, errors.New("its headers are not an object of strings")
-	}
-	if len(headers) == 0 {
-		headers = nil
-	}
-	p.Envelope = Envelope{ID: p.EventID, Headers: headers, Data: r.Body}
-	if err := json.Unmarshal(r.Attributes, &attributes); err != nil {
-		return p, errors.New("its attributes are not an object of strings")
+	p.Envelope.ID = p.EventID
+	if p.Envelope.Headers, err = stringsOf(r.Headers); err != nil {
+		return p, fmt.Errorf("its headers: %w", err)
 	}
 	if r.Kind == parkedMessage {
 		return p, nil
 	}
-	p.Envelope, err = EnvelopeFromAttributes(func(name string) string { return attributes[name] }, headers, r.Body)
-	return p, err
+	attributes, err := stringsOf(r.Attributes)
+	if err != nil {
+		return p, fmt.Errorf("its attributes: %w", err)
+	}
+	e, err := EnvelopeFromAttributes(func(name string) string { return attributes[name] }, p.Envelope.Headers, r.Body)
+	if err != nil {
+		return p, err
+	}
+	p.Envelope = e
+	return p, nil
+}
+
+// stringsOf reads what jsonObject wrote; nil when it is empty.
+func stringsOf(object json.RawMessage) (m map[string]string, err error) {
+	if json.Unmarshal(object, &m) != nil {
+		return nil, errors.New("not an object of strings")
+	}
+	if len(m) == 0 {
+		return nil, nil
+	}
+	return m, nil
 }

@@ -75,6 +75,23 @@ func NewEventState(r EventStateRow) EventState {
 	}
 }
 
+// Consumption is how, and when, a consumer was done with an event.
+type Consumption struct {
+	Outcome Handling // Applied, Skipped or Parked
+	At      time.Time
+}
+
+// ConsumptionRow is a row of consumed_event, its time in microseconds since 1970.
+type ConsumptionRow struct {
+	Outcome    uint8
+	ConsumedUs int64
+}
+
+// NewConsumption is called by generated code.
+func NewConsumption(r ConsumptionRow) Consumption {
+	return Consumption{Outcome: Handling(r.Outcome), At: fromMicros(r.ConsumedUs)}
+}
+
 func fromMicros(us int64) time.Time {
 	if us == 0 {
 		return time.Time{}

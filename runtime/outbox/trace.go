@@ -79,12 +79,18 @@ func ContextWithTrace(ctx context.Context, headers map[string]string) context.Co
 }
 
 // withTrace adds ctx's trace to a writer's headers. What the writer has set itself
-// stays, and what the propagator sets against the rules for headers is left out:
-// a trace is no reason to fail a business change.
+// stays, and what the propagator sets against the rules for headers, the most bytes
+// among them, is left out:
+// a trace is no reason to fail a business change. With a traceparent of the writer's
+// nothing is added: what would be belongs to another trace.
 func withTrace(ctx context.Context, headers map[string]string) map[string]string {
-	merged := headers
+	if _, has := headers[headerTraceParent]; has {
+		return headers
+	}
+	merged, size := headers, headerBytes(headers)
 	currentPropagator().Inject(ctx, func(name, value string) {
-		if _, has := headers[name]; has || CheckHeader(name, value) != nil {
+		size += len(name) + len(value)
+		if _, has := headers[name]; has || size > maxHeaderBytes || CheckHeader(name, value) != nil {
 			return
 		}
 		if len(merged) == len(headers) {

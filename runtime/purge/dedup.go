@@ -19,10 +19,11 @@ const (
 	dedupAgain = 24 * time.Hour
 )
 
-// NewDedup returns a purger of the dedup rows of consumers. retain says for how
-// long each consumer's rows are kept: for at least so long, by the database's clock,
-// an event that is delivered again is refused. Rows of other consumers are never
-// deleted.
+// NewDedup returns a purger of the dedup rows of consumers, and of their counts of
+// failed attempts. retain says for how long each consumer's rows are kept: for at least
+// so long, by the database's clock, an event that is delivered again is refused. Rows
+// of other consumers are never deleted, nor those of parked events: these go when the
+// event is redriven.
 func NewDedup(db *outbox.DB, q DedupQueries, retain map[string]time.Duration, cfg *Config) (*Purger, error) {
 	for consumer, d := range retain {
 		if d <= 0 {
@@ -35,7 +36,10 @@ func NewDedup(db *outbox.DB, q DedupQueries, retain map[string]time.Duration, cf
 	}
 	retain = maps.Clone(retain)
 	p.newWork = func() work {
-		return &dedup{queries: q, batch: p.cfg.BatchSize, cursors: newCursors(retain), again: again{every: dedupAgain}}
+		return &dedup{
+			queries: q, batch: p.cfg.BatchSize, cursors: newCursors(retain), again: again{every: dedupAgain},
+			failures: newFailures(q, p.cfg.BatchSize, retain),
+		}
 	}
 	return p, nil
 }
@@ -50,6 +54,8 @@ type dedup struct {
 	batch   int
 	cursors []cursor
 	again   again
+
+	failures []failures
 }
 
 // cursor is how far rows have been looked through for the consumers that keep
@@ -75,6 +81,18 @@ func newCursors(retain map[string]time.Duration) []cursor {
 }
 
 func (d *dedup) purge(ctx context.Context, p *pass) error {
+	if err := d.purgeConsumed(ctx, p); err != nil {
+		return err
+	}
+	for _, f := range d.failures {
+		if err := f.purge(ctx, p); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (d *dedup) purgeConsumed(ctx context.Context, p *pass) error {
 	fromStart := d.again.due()
 	for i := range d.cursors {
 		d.cursors[i].done = false

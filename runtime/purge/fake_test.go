@@ -20,6 +20,7 @@ type fake struct {
 	failures map[string]bool
 	relays   map[string]time.Time // when the run ended
 	consumed []consumed           // in the order of their ids
+	failed   []failure            // at consumers
 	lastID   int64
 	tasks    map[string]task
 
@@ -40,6 +41,12 @@ type consumed struct {
 	id       int64
 	consumer string
 	at       time.Time
+	parked   bool
+}
+
+type failure struct {
+	consumer, event string
+	at              time.Time
 }
 
 type task struct {
@@ -185,10 +192,38 @@ func (f *fake) DeleteConsumed(ctx context.Context, _ outbox.DBTX, p purge.Delete
 	old, before := time.Now().Add(-micros(p.RetainUs)), len(f.consumed)
 	f.consumed = slices.DeleteFunc(f.consumed, func(c consumed) bool {
 		_, found := slices.BinarySearch(p.Ids, c.id)
-		return found && c.consumer == p.ConsumerName && c.at.Before(old)
+		return found && c.consumer == p.ConsumerName && c.at.Before(old) && !c.parked
 	})
 	n := int64(before - len(f.consumed))
 	f.done(statement{call: "delete consumed", rows: len(p.Ids)})
+	return n, nil
+}
+
+func (f *fake) SelectConsumerFailures(ctx context.Context, _ outbox.DBTX, p purge.SelectConsumerFailuresParams) (ids []string, err error) {
+	if err := f.call(ctx, "select failed"); err != nil {
+		f.mu.Unlock()
+		return nil, err
+	}
+	for _, row := range f.failed {
+		if row.consumer == p.ConsumerName && row.at.Before(time.Now().Add(-micros(p.RetainUs))) && len(ids) < int(p.Limit) {
+			ids = append(ids, row.event)
+		}
+	}
+	f.done(statement{call: "select failed", rows: len(ids)})
+	return ids, nil
+}
+
+func (f *fake) DeleteConsumerFailures(ctx context.Context, _ outbox.DBTX, p purge.DeleteConsumerFailuresParams) (int64, error) {
+	if err := f.call(ctx, "delete failed"); err != nil {
+		f.mu.Unlock()
+		return 0, err
+	}
+	old, before := time.Now().Add(-micros(p.RetainUs)), len(f.failed)
+	f.failed = slices.DeleteFunc(f.failed, func(row failure) bool {
+		return row.consumer == p.ConsumerName && slices.Contains(p.EventIds, row.event) && row.at.Before(old)
+	})
+	n := int64(before - len(f.failed))
+	f.done(statement{call: "delete failed", rows: len(p.EventIds)})
 	return n, nil
 }
 

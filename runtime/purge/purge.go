@@ -1,5 +1,5 @@
 // Package purge deletes what is old: published events, the rows of relays' runs
-// that ended, and the dedup rows of consumers. It is made to run for years beside
+// that ended, the dedup rows of consumers and their counts of failed attempts. It is made to run for years beside
 // writers, relays and consumers at full load.
 //
 // A row is found by a plain read, which locks nothing, and deleted by its primary
@@ -43,6 +43,7 @@ type Purged struct {
 	Events   int64 // published events
 	Relays   int64 // rows of relays' runs
 	Consumed int64 // dedup rows
+	Failed   int64 // counts of failed attempts, one for an event and consumer
 
 	// Deferred counts the batches that met a row locked for long, or a deadlock.
 	// They are tried again later.
@@ -241,5 +242,6 @@ func (p *Purged) add(n Purged) {
 	p.Events += n.Events
 	p.Relays += n.Relays
 	p.Consumed += n.Consumed
+	p.Failed += n.Failed
 	p.Deferred += n.Deferred
 }

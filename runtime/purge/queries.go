@@ -23,6 +23,8 @@ type EventQueries interface {
 type DedupQueries interface {
 	SelectConsumed(ctx context.Context, db outbox.DBTX, p SelectConsumedParams) ([]Consumed, error)
 	DeleteConsumed(ctx context.Context, db outbox.DBTX, p DeleteConsumedParams) (int64, error)
+	SelectConsumerFailures(ctx context.Context, db outbox.DBTX, p SelectConsumerFailuresParams) ([]string, error)
+	DeleteConsumerFailures(ctx context.Context, db outbox.DBTX, p DeleteConsumerFailuresParams) (int64, error)
 	TaskQueries
 }
 
@@ -84,10 +86,26 @@ type (
 		AgeUs        int64 // below 0 when the database's clock was set back since
 	}
 
-	// DeleteConsumedParams deletes those of a consumer that are so old.
+	// DeleteConsumedParams deletes those of a consumer that are so old, and not of
+	// parked events.
 	DeleteConsumedParams struct {
 		Ids          []int64
 		ConsumerName string
+		RetainUs     int64
+	}
+
+	// SelectConsumerFailuresParams reads the events that have last failed at a
+	// consumer so long ago.
+	SelectConsumerFailuresParams struct {
+		ConsumerName string
+		RetainUs     int64
+		Limit        int32
+	}
+
+	// DeleteConsumerFailuresParams forgets those that still have.
+	DeleteConsumerFailuresParams struct {
+		ConsumerName string
+		EventIds     []string
 		RetainUs     int64
 	}
 

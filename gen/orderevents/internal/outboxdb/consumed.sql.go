@@ -5,10 +5,35 @@ package outboxdb
 
 import (
 	"context"
+	"encoding/json"
 )
 
+const addVersion = `-- name: AddVersion :exec
+INSERT INTO consumed_version (consumer_name, aggregate_type, aggregate_id, version)
+VALUES (?, ?, ?, ?)
+ON DUPLICATE KEY UPDATE version = version
+`
+
+type AddVersionParams struct {
+	ConsumerName  string
+	AggregateType []byte
+	AggregateID   []byte
+	Version       int64
+}
+
+// AddVersion makes an aggregate's row, which the transaction holds from then on.
+func (q *Queries) AddVersion(ctx context.Context, arg AddVersionParams) error {
+	_, err := q.db.ExecContext(ctx, addVersion,
+		arg.ConsumerName,
+		arg.AggregateType,
+		arg.AggregateID,
+		arg.Version,
+	)
+	return err
+}
+
 const consumedAt = `-- name: ConsumedAt :one
-SELECT CAST(COALESCE(TIMESTAMPDIFF(MICROSECOND, '1970-01-01', consumed_at), 0) AS SIGNED) AS consumed_us
+SELECT outcome, CAST(COALESCE(TIMESTAMPDIFF(MICROSECOND, '1970-01-01', consumed_at), 0) AS SIGNED) AS consumed_us
 FROM consumed_event
 WHERE consumer_name = ? AND event_id = ?
 `
@@ -18,28 +43,312 @@ type ConsumedAtParams struct {
 	EventID      string
 }
 
-// ConsumedAt tells when a consumer's effect was committed.
-func (q *Queries) ConsumedAt(ctx context.Context, arg ConsumedAtParams) (int64, error) {
-	row := q.db.QueryRowContext(ctx, consumedAt, arg.ConsumerName, arg.EventID)
-	var consumed_us int64
-	err := row.Scan(&consumed_us)
-	return consumed_us, err
+type ConsumedAtRow struct {
+	Outcome    uint8
+	ConsumedUs int64
 }
 
-const insertConsumedEvent = `-- name: InsertConsumedEvent :exec
+// ConsumedAt tells how, and when, a consumer was done with an event.
+func (q *Queries) ConsumedAt(ctx context.Context, arg ConsumedAtParams) (ConsumedAtRow, error) {
+	row := q.db.QueryRowContext(ctx, consumedAt, arg.ConsumerName, arg.EventID)
+	var i ConsumedAtRow
+	err := row.Scan(&i.Outcome, &i.ConsumedUs)
+	return i, err
+}
 
-INSERT INTO consumed_event (consumer_name, event_id, consumed_at)
-VALUES (?, ?, UTC_TIMESTAMP() + INTERVAL MICROSECOND(CURRENT_TIMESTAMP(6)) MICROSECOND)
+const countFailure = `-- name: CountFailure :exec
+INSERT INTO consumer_failure (consumer_name, event_id, attempts, reason, failed_at)
+VALUES (?, ?, 1, ?, UTC_TIMESTAMP() + INTERVAL MICROSECOND(CURRENT_TIMESTAMP(6)) MICROSECOND)
+ON DUPLICATE KEY UPDATE attempts = attempts + 1, reason = VALUES(reason), failed_at = VALUES(failed_at)
 `
 
-type InsertConsumedEventParams struct {
+type CountFailureParams struct {
+	ConsumerName string
+	EventID      string
+	Reason       string
+}
+
+// CountFailure counts a failed attempt.
+func (q *Queries) CountFailure(ctx context.Context, arg CountFailureParams) error {
+	_, err := q.db.ExecContext(ctx, countFailure, arg.ConsumerName, arg.EventID, arg.Reason)
+	return err
+}
+
+const deleteParked = `-- name: DeleteParked :execrows
+DELETE FROM parked_event
+WHERE consumer_name = ? AND event_id = ?
+`
+
+type DeleteParkedParams struct {
 	ConsumerName string
 	EventID      string
 }
 
-// InsertConsumedEvent claims an event for a consumer: a second one fails with
+// DeleteParked removes a parked event that is redriven.
+func (q *Queries) DeleteParked(ctx context.Context, arg DeleteParkedParams) (int64, error) {
+	result, err := q.db.ExecContext(ctx, deleteParked, arg.ConsumerName, arg.EventID)
+	if err != nil {
+		return 0, err
+	}
+	return result.RowsAffected()
+}
+
+const failParked = `-- name: FailParked :exec
+UPDATE parked_event
+SET attempts = attempts + 1, reason = ?
+WHERE consumer_name = ? AND event_id = ?
+`
+
+type FailParkedParams struct {
+	Reason       string
+	ConsumerName string
+	EventID      string
+}
+
+// FailParked notes a redrive that has failed.
+func (q *Queries) FailParked(ctx context.Context, arg FailParkedParams) error {
+	_, err := q.db.ExecContext(ctx, failParked, arg.Reason, arg.ConsumerName, arg.EventID)
+	return err
+}
+
+const forgetConsumed = `-- name: ForgetConsumed :execrows
+DELETE FROM consumed_event
+WHERE consumer_name = ? AND event_id = ? AND outcome = ?
+`
+
+type ForgetConsumedParams struct {
+	ConsumerName string
+	EventID      string
+	Outcome      uint8
+}
+
+// ForgetConsumed deletes a dedup row of one outcome, for a redrive.
+func (q *Queries) ForgetConsumed(ctx context.Context, arg ForgetConsumedParams) (int64, error) {
+	result, err := q.db.ExecContext(ctx, forgetConsumed, arg.ConsumerName, arg.EventID, arg.Outcome)
+	if err != nil {
+		return 0, err
+	}
+	return result.RowsAffected()
+}
+
+const insertConsumed = `-- name: InsertConsumed :exec
+
+INSERT INTO consumed_event (consumer_name, event_id, outcome, consumed_at)
+VALUES (?, ?, ?, UTC_TIMESTAMP() + INTERVAL MICROSECOND(CURRENT_TIMESTAMP(6)) MICROSECOND)
+`
+
+type InsertConsumedParams struct {
+	ConsumerName string
+	EventID      string
+	Outcome      uint8
+}
+
+// InsertConsumed claims an event for a consumer: a second one fails with
 // error 1062 on uq_consumed_event_identity.
-func (q *Queries) InsertConsumedEvent(ctx context.Context, arg InsertConsumedEventParams) error {
-	_, err := q.db.ExecContext(ctx, insertConsumedEvent, arg.ConsumerName, arg.EventID)
+func (q *Queries) InsertConsumed(ctx context.Context, arg InsertConsumedParams) error {
+	_, err := q.db.ExecContext(ctx, insertConsumed, arg.ConsumerName, arg.EventID, arg.Outcome)
+	return err
+}
+
+const insertParked = `-- name: InsertParked :exec
+INSERT INTO parked_event (consumer_name, event_id, event_type, kind, reason, attempts, attributes, headers, body, parked_at)
+VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, UTC_TIMESTAMP() + INTERVAL MICROSECOND(CURRENT_TIMESTAMP(6)) MICROSECOND)
+`
+
+type InsertParkedParams struct {
+	ConsumerName string
+	EventID      string
+	EventType    string
+	Kind         string
+	Reason       string
+	Attempts     uint32
+	Attributes   json.RawMessage
+	Headers      json.RawMessage
+	Body         []byte
+}
+
+// InsertParked keeps what a consumer gave up on.
+func (q *Queries) InsertParked(ctx context.Context, arg InsertParkedParams) error {
+	_, err := q.db.ExecContext(ctx, insertParked,
+		arg.ConsumerName,
+		arg.EventID,
+		arg.EventType,
+		arg.Kind,
+		arg.Reason,
+		arg.Attempts,
+		arg.Attributes,
+		arg.Headers,
+		arg.Body,
+	)
+	return err
+}
+
+const listParked = `-- name: ListParked :many
+SELECT id, event_id, event_type, kind, reason, attempts, attributes, headers, body, CAST(COALESCE(TIMESTAMPDIFF(MICROSECOND, '1970-01-01', parked_at), 0) AS SIGNED) AS parked_us
+FROM parked_event
+WHERE consumer_name = ? AND id > ?
+ORDER BY id
+LIMIT ?
+`
+
+type ListParkedParams struct {
+	ConsumerName string
+	AfterID      int64
+	Limit        int32
+}
+
+type ListParkedRow struct {
+	ID         int64
+	EventID    string
+	EventType  string
+	Kind       string
+	Reason     string
+	Attempts   uint32
+	Attributes json.RawMessage
+	Headers    json.RawMessage
+	Body       []byte
+	ParkedUs   int64
+}
+
+// ListParked reads a consumer's parked events in the order in which they were parked.
+func (q *Queries) ListParked(ctx context.Context, arg ListParkedParams) ([]ListParkedRow, error) {
+	rows, err := q.db.QueryContext(ctx, listParked, arg.ConsumerName, arg.AfterID, arg.Limit)
+	if err != nil {
+		return nil, err
+	}
+	defer rows.Close()
+	var items []ListParkedRow
+	for rows.Next() {
+		var i ListParkedRow
+		if err := rows.Scan(
+			&i.ID,
+			&i.EventID,
+			&i.EventType,
+			&i.Kind,
+			&i.Reason,
+			&i.Attempts,
+			&i.Attributes,
+			&i.Headers,
+			&i.Body,
+			&i.ParkedUs,
+		); err != nil {
+			return nil, err
+		}
+		items = append(items, i)
+	}
+	if err := rows.Close(); err != nil {
+		return nil, err
+	}
+	if err := rows.Err(); err != nil {
+		return nil, err
+	}
+	return items, nil
+}
+
+const lockParked = `-- name: LockParked :one
+SELECT id, event_id, event_type, kind, reason, attempts, attributes, headers, body, CAST(COALESCE(TIMESTAMPDIFF(MICROSECOND, '1970-01-01', parked_at), 0) AS SIGNED) AS parked_us
+FROM parked_event
+WHERE consumer_name = ? AND event_id = ?
+FOR UPDATE
+`
+
+type LockParkedParams struct {
+	ConsumerName string
+	EventID      string
+}
+
+type LockParkedRow struct {
+	ID         int64
+	EventID    string
+	EventType  string
+	Kind       string
+	Reason     string
+	Attempts   uint32
+	Attributes json.RawMessage
+	Headers    json.RawMessage
+	Body       []byte
+	ParkedUs   int64
+}
+
+// LockParked reads a parked event for a redrive.
+func (q *Queries) LockParked(ctx context.Context, arg LockParkedParams) (LockParkedRow, error) {
+	row := q.db.QueryRowContext(ctx, lockParked, arg.ConsumerName, arg.EventID)
+	var i LockParkedRow
+	err := row.Scan(
+		&i.ID,
+		&i.EventID,
+		&i.EventType,
+		&i.Kind,
+		&i.Reason,
+		&i.Attempts,
+		&i.Attributes,
+		&i.Headers,
+		&i.Body,
+		&i.ParkedUs,
+	)
+	return i, err
+}
+
+const lockVersion = `-- name: LockVersion :one
+SELECT version
+FROM consumed_version
+WHERE consumer_name = ? AND aggregate_type = ? AND aggregate_id = ?
+FOR UPDATE
+`
+
+type LockVersionParams struct {
+	ConsumerName  string
+	AggregateType []byte
+	AggregateID   []byte
+}
+
+// LockVersion reads the version last applied.
+func (q *Queries) LockVersion(ctx context.Context, arg LockVersionParams) (int64, error) {
+	row := q.db.QueryRowContext(ctx, lockVersion, arg.ConsumerName, arg.AggregateType, arg.AggregateID)
+	var version int64
+	err := row.Scan(&version)
+	return version, err
+}
+
+const readAttempts = `-- name: ReadAttempts :one
+SELECT attempts
+FROM consumer_failure
+WHERE consumer_name = ? AND event_id = ?
+`
+
+type ReadAttemptsParams struct {
+	ConsumerName string
+	EventID      string
+}
+
+// ReadAttempts tells how often an event has failed.
+func (q *Queries) ReadAttempts(ctx context.Context, arg ReadAttemptsParams) (uint32, error) {
+	row := q.db.QueryRowContext(ctx, readAttempts, arg.ConsumerName, arg.EventID)
+	var attempts uint32
+	err := row.Scan(&attempts)
+	return attempts, err
+}
+
+const setVersion = `-- name: SetVersion :exec
+UPDATE consumed_version
+SET version = ?
+WHERE consumer_name = ? AND aggregate_type = ? AND aggregate_id = ?
+`
+
+type SetVersionParams struct {
+	Version       int64
+	ConsumerName  string
+	AggregateType []byte
+	AggregateID   []byte
+}
+
+// SetVersion notes the version applied.
+func (q *Queries) SetVersion(ctx context.Context, arg SetVersionParams) error {
+	_, err := q.db.ExecContext(ctx, setVersion,
+		arg.Version,
+		arg.ConsumerName,
+		arg.AggregateType,
+		arg.AggregateID,
+	)
 	return err
 }

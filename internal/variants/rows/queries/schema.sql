@@ -48,13 +48,56 @@ CREATE TABLE outbox_relay (
 -- One row an effect: a consumer inserts it in the transaction of its own
 -- change, so that an event delivered again is refused by the constraint. Its
 -- name is compared by the consumers: rename it and they no longer know it.
+-- outcome is 1 applied, 3 skipped as stale, 4 parked.
 CREATE TABLE consumed_event (
   id            BIGINT NOT NULL AUTO_INCREMENT,
   consumer_name VARCHAR(128) CHARACTER SET ascii COLLATE ascii_bin NOT NULL,
   event_id      CHAR(36) CHARACTER SET ascii COLLATE ascii_bin NOT NULL,
   consumed_at   DATETIME(6) NOT NULL,
+  outcome       TINYINT UNSIGNED NOT NULL DEFAULT 1,
   PRIMARY KEY (id),
   CONSTRAINT uq_consumed_event_identity UNIQUE (consumer_name, event_id)
+) ENGINE=InnoDB DEFAULT CHARSET=utf8mb4;
+
+-- How often an event has failed at a consumer, and why the last time.
+CREATE TABLE consumer_failure (
+  consumer_name VARCHAR(128) CHARACTER SET ascii COLLATE ascii_bin NOT NULL,
+  event_id      CHAR(36) CHARACTER SET ascii COLLATE ascii_bin NOT NULL,
+  attempts      INT UNSIGNED NOT NULL,
+  reason        VARCHAR(1024) NOT NULL,
+  failed_at     DATETIME(6) NOT NULL,
+  PRIMARY KEY (consumer_name, event_id),
+  KEY ix_consumer_failure_age (consumer_name, failed_at)
+) ENGINE=InnoDB DEFAULT CHARSET=utf8mb4;
+
+-- What a consumer gave up on, whole, until it is redriven. kind is attempts,
+-- permanent, payload, type, version, or message for what isn't an event: that has
+-- an id made of its content, and headers as they came.
+CREATE TABLE parked_event (
+  id            BIGINT NOT NULL AUTO_INCREMENT,
+  consumer_name VARCHAR(128) CHARACTER SET ascii COLLATE ascii_bin NOT NULL,
+  event_id      CHAR(36) CHARACTER SET ascii COLLATE ascii_bin NOT NULL,
+  event_type    VARCHAR(255) NOT NULL,
+  kind          VARCHAR(16) CHARACTER SET ascii COLLATE ascii_bin NOT NULL,
+  reason        VARCHAR(1024) NOT NULL,
+  attempts      INT UNSIGNED NOT NULL,
+  attributes    JSON NOT NULL,
+  headers       JSON NOT NULL,
+  body          LONGBLOB NOT NULL,
+  parked_at     DATETIME(6) NOT NULL,
+  PRIMARY KEY (id),
+  CONSTRAINT uq_parked_event_identity UNIQUE (consumer_name, event_id),
+  KEY ix_parked_event_consumer (consumer_name, id)
+) ENGINE=InnoDB DEFAULT CHARSET=utf8mb4;
+
+-- The version last applied of each aggregate, for consumers with `stale: drop`. The
+-- keys are binary: a text collation takes some different ids for the same.
+CREATE TABLE consumed_version (
+  consumer_name  VARCHAR(128) CHARACTER SET ascii COLLATE ascii_bin NOT NULL,
+  aggregate_type VARBINARY(256) NOT NULL,
+  aggregate_id   VARBINARY(512) NOT NULL,
+  version        BIGINT NOT NULL,
+  PRIMARY KEY (consumer_name, aggregate_type, aggregate_id)
 ) ENGINE=InnoDB DEFAULT CHARSET=utf8mb4;
 
 -- Which of several processes does a task that one is enough for, such as the purge.

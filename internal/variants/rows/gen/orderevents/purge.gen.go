@@ -18,6 +18,16 @@ func NewPurger(db *outbox.DB, cfg *purge.Config) (*purge.Purger, error) {
 	return purge.NewEvents(db, purgeQueries{}, 168*time.Hour, 0, cfg)
 }
 
+// NewDedupPurger returns a purger of the dedup rows in db. It deletes those
+// that are older than their consumer's retain, but those of parked events, and
+// the counts of failed attempts that are. An event that is delivered after that
+// is applied again. cfg may be nil.
+func NewDedupPurger(db *outbox.DB, cfg *purge.Config) (*purge.Purger, error) {
+	return purge.NewDedup(db, purgeQueries{}, map[string]time.Duration{
+		ConsumerNameOrderState: 720 * time.Hour,
+	}, cfg)
+}
+
 // purgeQueries are sqlc's queries with the types of package purge.
 type purgeQueries struct{}
 
@@ -51,6 +61,30 @@ func (purgeQueries) SelectOldRelays(ctx context.Context, db outbox.DBTX, p purge
 
 func (purgeQueries) DeleteRelays(ctx context.Context, db outbox.DBTX, p purge.DeleteRelaysParams) (int64, error) {
 	return outboxdb.New(db).DeleteRelays(ctx, outboxdb.DeleteRelaysParams(p))
+}
+
+func (purgeQueries) SelectConsumed(ctx context.Context, db outbox.DBTX, p purge.SelectConsumedParams) ([]purge.Consumed, error) {
+	rows, err := outboxdb.New(db).SelectConsumed(ctx, outboxdb.SelectConsumedParams(p))
+	if err != nil {
+		return nil, err
+	}
+	out := make([]purge.Consumed, len(rows))
+	for i, row := range rows {
+		out[i] = purge.Consumed(row)
+	}
+	return out, nil
+}
+
+func (purgeQueries) DeleteConsumed(ctx context.Context, db outbox.DBTX, p purge.DeleteConsumedParams) (int64, error) {
+	return outboxdb.New(db).DeleteConsumed(ctx, outboxdb.DeleteConsumedParams(p))
+}
+
+func (purgeQueries) SelectConsumerFailures(ctx context.Context, db outbox.DBTX, p purge.SelectConsumerFailuresParams) ([]string, error) {
+	return outboxdb.New(db).SelectConsumerFailures(ctx, outboxdb.SelectConsumerFailuresParams(p))
+}
+
+func (purgeQueries) DeleteConsumerFailures(ctx context.Context, db outbox.DBTX, p purge.DeleteConsumerFailuresParams) (int64, error) {
+	return outboxdb.New(db).DeleteConsumerFailures(ctx, outboxdb.DeleteConsumerFailuresParams(p))
 }
 
 func (purgeQueries) TakeTask(ctx context.Context, db outbox.DBTX, p purge.TakeTaskParams) error {

@@ -46,11 +46,29 @@ LIMIT ?;
 
 -- name: DeleteConsumed :execrows
 -- DeleteConsumed deletes dedup rows of a consumer that are older than it must
--- keep them, by this database's clock.
+-- keep them, by this database's clock. Those of parked events (outcome 4) stay until
+-- a redrive: without them a redelivery would be handled beside it.
 DELETE c FROM shop_consumed_event AS c FORCE INDEX (PRIMARY)
 WHERE c.id IN (sqlc.slice(ids))
   AND c.consumer_name = sqlc.arg(consumer_name)
+  AND c.outcome <> 4
   AND c.consumed_at < UTC_TIMESTAMP() + INTERVAL MICROSECOND(CURRENT_TIMESTAMP(6)) MICROSECOND - INTERVAL CAST(sqlc.arg(retain_us) AS SIGNED) MICROSECOND;
+
+-- name: SelectConsumerFailures :many
+-- SelectConsumerFailures tells which events have not failed at a consumer for long.
+SELECT event_id
+FROM shop_consumer_failure FORCE INDEX (ix_shop_consumer_failure_age)
+WHERE consumer_name = sqlc.arg(consumer_name)
+  AND failed_at < UTC_TIMESTAMP() + INTERVAL MICROSECOND(CURRENT_TIMESTAMP(6)) MICROSECOND - INTERVAL CAST(sqlc.arg(retain_us) AS SIGNED) MICROSECOND
+ORDER BY failed_at
+LIMIT ?;
+
+-- name: DeleteConsumerFailures :execrows
+-- DeleteConsumerFailures forgets how often events have failed at a consumer.
+DELETE f FROM shop_consumer_failure AS f FORCE INDEX (PRIMARY)
+WHERE f.consumer_name = sqlc.arg(consumer_name)
+  AND f.event_id IN (sqlc.slice(event_ids))
+  AND f.failed_at < UTC_TIMESTAMP() + INTERVAL MICROSECOND(CURRENT_TIMESTAMP(6)) MICROSECOND - INTERVAL CAST(sqlc.arg(retain_us) AS SIGNED) MICROSECOND;
 
 -- name: TakeTask :exec
 -- TakeTask makes the caller the holder of a task, unless another one is.

@@ -12,6 +12,7 @@ const deleteConsumed = `-- name: DeleteConsumed :execrows
 DELETE c FROM consumed_event AS c FORCE INDEX (PRIMARY)
 WHERE c.id IN (/*SLICE:ids*/?)
   AND c.consumer_name = ?
+  AND c.outcome <> 4
   AND c.consumed_at < UTC_TIMESTAMP() + INTERVAL MICROSECOND(CURRENT_TIMESTAMP(6)) MICROSECOND - INTERVAL CAST(? AS SIGNED) MICROSECOND
 `
 
@@ -22,7 +23,8 @@ type DeleteConsumedParams struct {
 }
 
 // DeleteConsumed deletes dedup rows of a consumer that are older than it must
-// keep them, by this database's clock.
+// keep them, by this database's clock. Those of parked events (outcome 4) stay until
+// a redrive: without them a redelivery would be handled beside it.
 func (q *Queries) DeleteConsumed(ctx context.Context, arg DeleteConsumedParams) (int64, error) {
 	query := deleteConsumed
 	var queryParams []interface{}
@@ -35,6 +37,40 @@ func (q *Queries) DeleteConsumed(ctx context.Context, arg DeleteConsumedParams) 
 		query = strings.Replace(query, "/*SLICE:ids*/?", "NULL", 1)
 	}
 	queryParams = append(queryParams, arg.ConsumerName)
+	queryParams = append(queryParams, arg.RetainUs)
+	result, err := q.db.ExecContext(ctx, query, queryParams...)
+	if err != nil {
+		return 0, err
+	}
+	return result.RowsAffected()
+}
+
+const deleteConsumerFailures = `-- name: DeleteConsumerFailures :execrows
+DELETE f FROM consumer_failure AS f FORCE INDEX (PRIMARY)
+WHERE f.consumer_name = ?
+  AND f.event_id IN (/*SLICE:event_ids*/?)
+  AND f.failed_at < UTC_TIMESTAMP() + INTERVAL MICROSECOND(CURRENT_TIMESTAMP(6)) MICROSECOND - INTERVAL CAST(? AS SIGNED) MICROSECOND
+`
+
+type DeleteConsumerFailuresParams struct {
+	ConsumerName string
+	EventIds     []string
+	RetainUs     int64
+}
+
+// DeleteConsumerFailures forgets how often events have failed at a consumer.
+func (q *Queries) DeleteConsumerFailures(ctx context.Context, arg DeleteConsumerFailuresParams) (int64, error) {
+	query := deleteConsumerFailures
+	var queryParams []interface{}
+	queryParams = append(queryParams, arg.ConsumerName)
+	if len(arg.EventIds) > 0 {
+		for _, v := range arg.EventIds {
+			queryParams = append(queryParams, v)
+		}
+		query = strings.Replace(query, "/*SLICE:event_ids*/?", strings.Repeat(",?", len(arg.EventIds))[1:], 1)
+	} else {
+		query = strings.Replace(query, "/*SLICE:event_ids*/?", "NULL", 1)
+	}
 	queryParams = append(queryParams, arg.RetainUs)
 	result, err := q.db.ExecContext(ctx, query, queryParams...)
 	if err != nil {
@@ -158,6 +194,45 @@ func (q *Queries) SelectConsumed(ctx context.Context, arg SelectConsumedParams) 
 			return nil, err
 		}
 		items = append(items, i)
+	}
+	if err := rows.Close(); err != nil {
+		return nil, err
+	}
+	if err := rows.Err(); err != nil {
+		return nil, err
+	}
+	return items, nil
+}
+
+const selectConsumerFailures = `-- name: SelectConsumerFailures :many
+SELECT event_id
+FROM consumer_failure FORCE INDEX (ix_consumer_failure_age)
+WHERE consumer_name = ?
+  AND failed_at < UTC_TIMESTAMP() + INTERVAL MICROSECOND(CURRENT_TIMESTAMP(6)) MICROSECOND - INTERVAL CAST(? AS SIGNED) MICROSECOND
+ORDER BY failed_at
+LIMIT ?
+`
+
+type SelectConsumerFailuresParams struct {
+	ConsumerName string
+	RetainUs     int64
+	Limit        int32
+}
+
+// SelectConsumerFailures tells which events have not failed at a consumer for long.
+func (q *Queries) SelectConsumerFailures(ctx context.Context, arg SelectConsumerFailuresParams) ([]string, error) {
+	rows, err := q.db.QueryContext(ctx, selectConsumerFailures, arg.ConsumerName, arg.RetainUs, arg.Limit)
+	if err != nil {
+		return nil, err
+	}
+	defer rows.Close()
+	var items []string
+	for rows.Next() {
+		var event_id string
+		if err := rows.Scan(&event_id); err != nil {
+			return nil, err
+		}
+		items = append(items, event_id)
 	}
 	if err := rows.Close(); err != nil {
 		return nil, err
