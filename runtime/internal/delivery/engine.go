@@ -5,14 +5,13 @@ import (
 	"context"
 	"log/slog"
 	"runtime/debug"
-	"strings"
 	"sync"
 	"time"
 
 	"github.com/outboxgen/outboxgen/runtime/outbox"
 )
 
-// Config has an engine's settings. All but Hold, AliveEvery and Window are required.
+// Config has an engine's settings. All but Hold, AliveEvery, Window and NoJitter are required.
 type Config struct {
 	Handler     outbox.Handler
 	Concurrency int // handlers at a time
@@ -28,6 +27,10 @@ type Config struct {
 	// Backoff is the wait before a message is delivered again whose handler doesn't say,
 	// doubled with each delivery up to MaxBackoff.
 	Backoff, MaxBackoff time.Duration
+
+	// NoJitter keeps Backoff as it is, where time is scripted. By default it varies
+	// by a fifth either way.
+	NoJitter bool
 
 	// AliveEvery is how often Message.Alive is called of all messages in the
 	// engine's hands. 0 for never.
@@ -154,8 +157,9 @@ func (e *Engine) Submit(ctx context.Context, m Message) bool {
 	return true
 }
 
-// Close begins nothing more, waits for the running handlers, cancels them after
-// timeout, and gives everything else back at once.
+// Close begins nothing more, waits for the running handlers, cancels their context
+// after timeout, and gives everything else back: at once, or behind the earlier event
+// of its aggregate that it was held back for.
 func (e *Engine) Close(timeout time.Duration) {
 	e.mu.Lock()
 	e.closed = true
@@ -206,33 +210,27 @@ func (e *Engine) leaveRoom() {
 
 // process takes a message to its end: acknowledged or given back.
 func (e *Engine) process(key lane, h *held) {
-	if wait, ok := e.guard.heldBack(key, h); ok && !e.cfg.Hold {
-		e.cfg.Stats.HeldBack.Add(1)
-		e.again(h, wait)
-		return
+	if !e.cfg.Hold {
+		if wait, ok := e.guard.heldBack(key, h, e.gate.openSince()); ok {
+			e.cfg.Stats.HeldBack.Add(1)
+			e.again(h, wait)
+			return
+		}
 	}
 	for n := 1; ; n++ {
-		if !e.enter() {
+		handled, err := e.handle(h)
+		if !handled {
 			e.again(h, 0)
 			return
 		}
-		err := e.call(h)
-		<-e.slots
 		if err == nil {
-			e.gate.open()
 			e.cfg.Stats.Handled.Add(1)
 			e.guard.passed(key, h)
 			h.end(func() { h.Ack(e.ctx) })
 			return
 		}
-		r := outbox.RedeliveryOf(err)
-		if r.Pause {
-			e.gate.close(err)
-			continue
-		}
-		e.gate.open()
 		e.cfg.Stats.Failed.Add(1)
-		after := cmp.Or(r.After, e.backoff(max(h.Deliveries, n)))
+		after := cmp.Or(outbox.RedeliveryOf(err).After, e.backoff(max(h.Deliveries, n)))
 		e.log(h).Warn("the event was not handled", "error", err, "again_in", after.Round(time.Millisecond))
 		if !e.cfg.Hold {
 			e.guard.returned(key, h, after)
@@ -246,17 +244,41 @@ func (e *Engine) process(key lane, h *held) {
 	}
 }
 
-// enter takes a place among the running handlers, once the database can be worked
-// with. It reports false when the engine is closing.
+// handle calls the handler in its turn, and again while the database can't be worked
+// with: it keeps its place among the running ones until others may try, too. It
+// reports false when the engine was closed first.
+func (e *Engine) handle(h *held) (handled bool, err error) {
+	placed, paused := false, false
+	defer func() {
+		if placed {
+			<-e.slots
+		}
+	}()
+	for {
+		if !placed {
+			if placed = e.enter(); !placed {
+				return false, nil
+			}
+		}
+		try, ok := e.gate.pass(e.stop, paused)
+		if !ok {
+			return false, nil
+		}
+		if err = e.call(h); err == nil || !outbox.RedeliveryOf(err).Pause {
+			e.gate.open(try)
+			return true, err
+		}
+		paused = true
+		if others := e.gate.close(err, try); others {
+			<-e.slots
+			placed = false
+		}
+	}
+}
+
+// enter takes a place among the running handlers. It reports false when the engine
+// is closing.
 func (e *Engine) enter() bool {
-	if !e.gate.pass(e.stop) {
-		return false
-	}
-	select {
-	case <-e.stop:
-		return false
-	default:
-	}
 	select {
 	case e.slots <- struct{}{}:
 		return true
@@ -352,10 +374,4 @@ func (e *Engine) signs() {
 		}
 		h.mu.Unlock()
 	}
-}
-
-// compareEvents orders events of one aggregate as their writer did: by version, those of
-// one version by their ids, which grow with time.
-func compareEvents(a, b outbox.Envelope) int {
-	return cmp.Or(cmp.Compare(a.AggregateVersion, b.AggregateVersion), strings.Compare(a.ID.String(), b.ID.String()))
 }
