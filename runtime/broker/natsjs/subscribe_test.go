@@ -63,7 +63,7 @@ func TestLostAcks(t *testing.T) {
 	var repeats atomic.Int64
 	const n = 3
 	cfg := subscribeConfig()
-	cfg.AckWait, cfg.AckTimeout, cfg.Stats = 400*time.Millisecond, 200*time.Millisecond, new(SubscribeStats)
+	cfg.AckWait, cfg.AckTimeout, cfg.Stats = 400*time.Millisecond, 200*time.Millisecond, new(outbox.SubscribeStats)
 	r.subscribe(funcHandler(func(_ context.Context, e outbox.Envelope) error {
 		if _, again := calls.LoadOrStore(e.ID, true); again && repeats.Add(1) == n {
 			close(done)
@@ -77,7 +77,7 @@ func TestLostAcks(t *testing.T) {
 	waitUntil(t, "all are acknowledged", func() bool { return r.unacked("projector") == 0 })
 	waitUntil(t, "the counts are right", func() bool {
 		return cfg.Stats.Delivered.Load() == 2*n && cfg.Stats.Redelivered.Load() == n &&
-			cfg.Stats.AckFailed.Load() == n && cfg.Stats.Acked.Load() == n && cfg.Stats.Naked.Load() == 0
+			cfg.Stats.AckFailed.Load() == n && cfg.Stats.Acked.Load() == n && cfg.Stats.Failed.Load() == 0
 	})
 }
 
@@ -87,7 +87,7 @@ func TestAckAfterReconnect(t *testing.T) {
 	t.Parallel()
 	r := newRig(t)
 	cfg := subscribeConfig()
-	cfg.AckWait, cfg.AckTimeout, cfg.Stats = time.Minute, 20*time.Second, new(SubscribeStats)
+	cfg.AckWait, cfg.AckTimeout, cfg.Stats = time.Minute, 20*time.Second, new(outbox.SubscribeStats)
 	restart := make(chan struct{})
 	r.subscribe(funcHandler(func(context.Context, outbox.Envelope) error {
 		r.server.Stop()
@@ -116,7 +116,7 @@ func TestSlowHandlerIsNotRedelivered(t *testing.T) {
 		return false
 	})
 	cfg := subscribeConfig()
-	cfg.AckWait, cfg.Concurrency, cfg.Stats = 600*time.Millisecond, 2, new(SubscribeStats)
+	cfg.AckWait, cfg.Concurrency, cfg.Stats = 600*time.Millisecond, 2, new(outbox.SubscribeStats)
 	var calls atomic.Int64
 	done, again := make(chan struct{}), make(chan struct{})
 	r.subscribe(funcHandler(func(context.Context, outbox.Envelope) error {
@@ -157,7 +157,7 @@ func TestConcurrency(t *testing.T) {
 		return nil
 	}), cfg)
 	for i := range 4 {
-		r.publish(brokersuite.Event("a", int64(i)))
+		r.publish(brokersuite.Event(fmt.Sprint(i), 1))
 	}
 	waitUntil(t, "four handlers run at a time", func() bool { return r.unacked("projector") == 0 })
 }
@@ -187,44 +187,13 @@ func TestNakDelays(t *testing.T) {
 	}
 }
 
-// A message that is no event isn't acknowledged, is logged once, and, when more than
-// one may be pending, doesn't hold up those behind it.
-func TestNotAnEvent(t *testing.T) {
-	t.Parallel()
-	r := newRig(t)
-	var log lockedBuffer
-	cfg := subscribeConfig()
-	cfg.MaxAckPending, cfg.MaxBackoff, cfg.Backoff, cfg.Stats = 10, 10*time.Millisecond, time.Millisecond, new(SubscribeStats)
-	cfg.Logger = slog.New(slog.NewTextHandler(&log, nil))
-	handled := make(chan outbox.Envelope, 10)
-	if _, err := r.js.Publish(t.Context(), "orders."+brokersuite.TypeA, []byte("canary-payload")); err != nil {
-		t.Fatal(err)
-	}
-	r.subscribe(funcHandler(func(_ context.Context, e outbox.Envelope) error { handled <- e; return nil }), cfg)
-	e := brokersuite.Event("a", 1)
-	r.publish(e)
-	if got := <-handled; got.ID != e.ID {
-		t.Errorf("handled %s, want %s", got.ID, e.ID)
-	}
-	waitUntil(t, "it came several times", func() bool { return cfg.Stats.NotEvents.Load() >= 4 })
-	if n := strings.Count(log.String(), "isn't an event"); n != 1 {
-		t.Errorf("logged %d times, want once:\n%s", n, log.String())
-	}
-	if strings.Contains(log.String(), "canary") {
-		t.Errorf("the log shows the payload:\n%s", log.String())
-	}
-	if n := r.unacked("projector"); n != 1 {
-		t.Errorf("%d messages unacknowledged, want the one that isn't an event", n)
-	}
-}
-
 // No payload, header value or panic value gets into the log, at any level.
 func TestLogShowsNoData(t *testing.T) {
 	t.Parallel()
 	r := newRig(t)
 	var log lockedBuffer
 	cfg := subscribeConfig()
-	cfg.Stats, cfg.Logger = new(SubscribeStats), slog.New(slog.NewTextHandler(&log, &slog.HandlerOptions{Level: slog.LevelDebug - 8}))
+	cfg.Stats, cfg.Logger = new(outbox.SubscribeStats), slog.New(slog.NewTextHandler(&log, &slog.HandlerOptions{Level: slog.LevelDebug - 8}))
 	var calls atomic.Int64
 	r.subscribe(funcHandler(func(_ context.Context, e outbox.Envelope) error {
 		switch calls.Add(1) {
@@ -271,31 +240,4 @@ func (l *lockedBuffer) String() string {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	return l.b.String()
-}
-
-func TestBackoff(t *testing.T) {
-	t.Parallel()
-	s := &subscription{cfg: SubscribeConfig{}.withDefaults()}
-	for delivery, want := range map[uint64]time.Duration{
-		1: time.Second, 2: 2 * time.Second, 5: 16 * time.Second, 6: 30 * time.Second, 40: 30 * time.Second, 1 << 40: 30 * time.Second,
-	} {
-		for range 20 {
-			if got := s.backoff(delivery); got < want*79/100 || got > want*121/100 {
-				t.Errorf("after delivery %d: %v, want about %v", delivery, got, want)
-			}
-		}
-	}
-}
-
-func TestSequenceSet(t *testing.T) {
-	t.Parallel()
-	var s sequenceSet
-	for n := range uint64(3 * maxSeen) {
-		if !s.add(n) || s.add(n) {
-			t.Fatal(fmt.Sprint(n, ": want it new once"))
-		}
-	}
-	if len(s.seen) > maxSeen {
-		t.Errorf("it remembers %d", len(s.seen))
-	}
 }
