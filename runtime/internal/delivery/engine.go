@@ -165,13 +165,23 @@ func (e *Engine) Close(timeout time.Duration) {
 	e.closed = true
 	e.mu.Unlock()
 	close(e.stop)
-	timer := time.AfterFunc(timeout, func() {
-		e.cfg.Logger.Warn("handlers are still running at the end of ShutdownTimeout; cancelling them")
-		e.cancel()
-	})
+	go func() {
+		e.working.Wait()
+		close(e.idle)
+	}()
+	timer := time.NewTimer(timeout)
 	defer timer.Stop()
-	e.working.Wait()
-	close(e.idle)
+	select {
+	case <-e.idle:
+	case <-timer.C:
+		select {
+		case <-e.idle:
+		default:
+			e.cfg.Logger.Warn("handlers are still running at the end of ShutdownTimeout; cancelling them")
+			e.cancel()
+			<-e.idle
+		}
+	}
 	e.beating.Wait()
 	e.cancel()
 }
@@ -233,8 +243,8 @@ func (e *Engine) process(key lane, h *held) {
 		after := cmp.Or(outbox.RedeliveryOf(err).After, e.backoff(max(h.Deliveries, n)))
 		e.log(h).Warn("the event was not handled", "error", err, "again_in", after.Round(time.Millisecond))
 		if !e.cfg.Hold {
-			e.guard.returned(key, h, after)
 			e.again(h, after)
+			e.guard.returned(key, h, after) // its redelivery waits in this lane
 			return
 		}
 		if !e.wait(after) {

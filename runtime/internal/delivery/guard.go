@@ -13,8 +13,11 @@ import (
 )
 
 const (
-	// behind is how long after an event that failed its followers come again.
-	behind = 10 * time.Millisecond
+	// behind is how long after an event that failed its followers come again. Those
+	// that come before it all the same wait as long again, and ever longer up to
+	// maxBehind.
+	behind    = 10 * time.Millisecond
+	maxBehind = time.Second
 
 	// overdue is how long past its time a message that was given back is waited for:
 	// another process may have got it.
@@ -63,7 +66,7 @@ func (g *guard) heldBack(key lane, h *held, open time.Time) (wait time.Duration,
 	// As late as the first one, for which all wait, and the one in front of this.
 	wait = later(events[0].due, events[at-1].due).Sub(now)
 	if wait <= 0 {
-		wait = max(-wait, behind) // longer each time
+		wait = min(max(-wait, behind), maxBehind)
 	}
 	g.add(key, h, now.Add(wait))
 	return wait, true
@@ -117,7 +120,13 @@ func (g *guard) remove(key lane, h *held) {
 
 func (g *guard) cut(key lane, at int) {
 	g.n--
-	if g.lanes[key] = slices.Delete(g.lanes[key], at, at+1); len(g.lanes[key]) == 0 {
+	events := g.lanes[key]
+	if at == 0 { // the usual one, and cheap
+		events = events[1:]
+	} else {
+		events = slices.Delete(events, at, at+1)
+	}
+	if g.lanes[key] = events; len(events) == 0 {
 		delete(g.lanes, key)
 	}
 }
