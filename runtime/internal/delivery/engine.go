@@ -40,28 +40,6 @@ type Config struct {
 	Stats  *outbox.SubscribeStats
 }
 
-// Message is one delivery.
-type Message struct {
-	Envelope   outbox.Envelope
-	Unreadable *outbox.Unreadable // set when there is no envelope
-	Deliveries int                // 1 for the first one; 0 where the broker doesn't say
-
-	// Attrs are its place at the broker, for the log.
-	Attrs []any
-
-	// Ack tells the broker that the message is done with. Called once, unless Again is.
-	Ack func(ctx context.Context)
-
-	// Again gives the message back, to be delivered after the wait, 0 for at once.
-	// Called once, unless Ack is. With Hold it is called with 0 at the end only, and
-	// may be nil.
-	Again func(ctx context.Context, after time.Duration)
-
-	// Alive tells the broker that the message is being worked on; may be nil. It
-	// isn't called after Ack or Again.
-	Alive func()
-}
-
 // Engine runs a handler. Make one with [New], end it with [Engine.Close].
 type Engine struct {
 	cfg     Config
@@ -89,13 +67,6 @@ type Engine struct {
 type lane struct {
 	typ, id string
 	message *held
-}
-
-// held is a message in the engine's hands.
-type held struct {
-	Message
-	mu   sync.Mutex
-	done bool // Ack or Again was called
 }
 
 // New makes an engine. ctx gives its values to handlers, not its end.
@@ -235,7 +206,6 @@ func (e *Engine) process(key lane, h *held) {
 		}
 		if err == nil {
 			e.cfg.Stats.Handled.Add(1)
-			e.guard.passed(key, h)
 			h.end(func() { h.Ack(e.ctx) })
 			return
 		}
@@ -317,25 +287,6 @@ func (e *Engine) call(h *held) (err error) {
 	return err
 }
 
-func (e *Engine) again(h *held, after time.Duration) {
-	h.end(func() {
-		if h.Again != nil {
-			h.Again(e.ctx, after)
-		}
-	})
-}
-
-// end calls f unless the message has ended, and lets no sign of life follow.
-func (h *held) end(f func()) {
-	h.mu.Lock()
-	done := h.done
-	h.done = true
-	h.mu.Unlock()
-	if !done {
-		f()
-	}
-}
-
 // wait reports whether the time passed before the engine was closed.
 func (e *Engine) wait(d time.Duration) bool {
 	t := time.NewTimer(d)
@@ -345,43 +296,5 @@ func (e *Engine) wait(d time.Duration) bool {
 		return true
 	case <-e.stop:
 		return false
-	}
-}
-
-func (e *Engine) log(h *held) *slog.Logger {
-	log := e.cfg.Logger.With(h.Attrs...)
-	if h.Unreadable != nil {
-		return log
-	}
-	return log.With("event_id", h.Envelope.ID, "event_type", h.Envelope.Type)
-}
-
-// keepAlive gives the signs of life until the last lane has ended.
-func (e *Engine) keepAlive() {
-	ticker := time.NewTicker(e.cfg.AliveEvery)
-	defer ticker.Stop()
-	for {
-		select {
-		case <-ticker.C:
-			e.signs()
-		case <-e.idle:
-			return
-		}
-	}
-}
-
-func (e *Engine) signs() {
-	e.mu.Lock()
-	all := make([]*held, 0, len(e.alive))
-	for h := range e.alive {
-		all = append(all, h)
-	}
-	e.mu.Unlock()
-	for _, h := range all {
-		h.mu.Lock()
-		if !h.done && h.Alive != nil {
-			h.Alive()
-		}
-		h.mu.Unlock()
 	}
 }

@@ -222,6 +222,22 @@ func TestWindow(t *testing.T) {
 	})
 }
 
+func TestCloseRefusesWhoWaitsForRoom(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		r := newRig(t, func(c *Config) { c.Window = 1 })
+		r.handle = func(context.Context, outbox.Envelope) error { time.Sleep(time.Minute); return nil }
+		r.submit("a", 1)
+		go func() {
+			taken := r.engine.Submit(t.Context(), r.message(event("b", 1), 1))
+			r.note("taken %v after %v", taken, time.Since(r.begin))
+		}()
+		synctest.Wait()
+		r.engine.Close(time.Hour)
+		r.want("handle a1", "taken false after 0s", "done a1", "ack a1")
+	})
+}
+
 func TestClose(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {

@@ -44,9 +44,10 @@ type returnedEvent struct {
 
 func (g *guard) init() { g.lanes = make(map[lane][]returnedEvent) }
 
-// heldBack reports whether an earlier event of the lane has been given back and is
-// still to come. Then this one is as good as given back too, for the wait returned.
-// No event is given up on before overdue has passed since open, too.
+// heldBack notes that a message has come, and reports whether an earlier event of
+// its lane has been given back and is still to come. Then this one is as good as
+// given back too, for the wait returned. No event is given up on before overdue has
+// passed since open, too.
 func (g *guard) heldBack(key lane, h *held, open time.Time) (wait time.Duration, ok bool) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -55,17 +56,15 @@ func (g *guard) heldBack(key lane, h *held, open time.Time) (wait time.Duration,
 	}
 	g.remove(key, h)
 	now := time.Now()
-	for events := g.lanes[key]; len(events) > 0 && now.Sub(later(events[0].due, open)) > overdue; events = g.lanes[key] {
-		g.cut(key, 0)
-	}
 	events := g.lanes[key]
-	at, _ := find(events, h)
-	if at == 0 {
+	for len(events) > 0 && now.Sub(later(events[0].due, open)) > overdue {
+		g.cut(key, 0)
+		events = g.lanes[key]
+	}
+	if at, _ := find(events, h); at == 0 {
 		return 0, false
 	}
-	// As late as the first one, for which all wait, and the one in front of this.
-	wait = later(events[0].due, events[at-1].due).Sub(now)
-	if wait <= 0 {
+	if wait = events[0].due.Sub(now); wait <= 0 { // all wait for the first one
 		wait = min(max(-wait, behind), maxBehind)
 	}
 	g.add(key, h, now.Add(wait))
@@ -87,13 +86,6 @@ func (g *guard) returned(key lane, h *held, after time.Duration) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	g.add(key, h, time.Now().Add(after+behind))
-}
-
-// passed notes a message that was handled.
-func (g *guard) passed(key lane, h *held) {
-	g.mu.Lock()
-	defer g.mu.Unlock()
-	g.remove(key, h)
 }
 
 func (g *guard) add(key lane, h *held, due time.Time) {

@@ -151,6 +151,8 @@ func TestGuardOutlastsAPause(t *testing.T) {
 		r.take()
 		r.submit("a", 2)
 		r.want("again a2 1s")
+		time.Sleep(time.Minute)
+		r.take()
 		r.set(nil)
 		for count(r.take(), "done b1") == 0 {
 			time.Sleep(time.Second)
@@ -175,7 +177,7 @@ func TestGuardIsBounded(t *testing.T) {
 		t.Errorf("%d events are remembered, want at most %d", g.n, maxReturned)
 	}
 	for i := range maxReturned + 100 {
-		g.passed(lane{id: fmt.Sprint(i % lanes)}, &held{Message: Message{Envelope: event("a", int64(i))}})
+		g.remove(lane{id: fmt.Sprint(i % lanes)}, &held{Message: Message{Envelope: event("a", int64(i))}})
 	}
 	if g.n != 0 || len(g.lanes) != 0 {
 		t.Errorf("%d events in %d lanes are left", g.n, len(g.lanes))
