@@ -110,7 +110,7 @@ func toTopic(outbox.Envelope) string { return topic }
 
 func (r *rig) publisher(cfg PublisherConfig) *Publisher {
 	r.t.Helper()
-	if cfg.Topic == nil {
+	if cfg.Topic == nil && cfg.Topology.Events == nil {
 		cfg.Topic = toTopic
 	}
 	p, err := NewPublisher(r.via(), cfg)

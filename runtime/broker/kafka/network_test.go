@@ -15,11 +15,25 @@ import (
 type network struct {
 	mu    sync.Mutex
 	conns map[*conn]struct{}
-	mute  bool // what the brokers answer to produce requests is dropped
-	down  bool // nothing can be dialled
+	mute  bool       // what the brokers answer to produce requests is dropped
+	down  bool       // nothing can be dialled
+	hold  bool       // produce requests wait before they are written
+	moved *sync.Cond // hold, or a connection's closed
 }
 
-func newNetwork() *network { return &network{conns: make(map[*conn]struct{})} }
+func newNetwork() *network {
+	n := &network{conns: make(map[*conn]struct{})}
+	n.moved = sync.NewCond(&n.mu)
+	return n
+}
+
+// setHold keeps produce requests back, or lets go those whose connection is still open.
+func (n *network) setHold(hold bool) {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	n.hold = hold
+	n.moved.Broadcast()
+}
 
 var errNetworkDown = errors.New("the test's network is down")
 
@@ -71,11 +85,17 @@ type conn struct {
 	net.Conn
 	network  *network
 	produces atomic.Bool
+	closed   bool // under network.mu
 }
 
 func (c *conn) Write(b []byte) (int, error) {
 	if len(b) > 6 && int16(binary.BigEndian.Uint16(b[4:])) == int16(kmsg.Produce) { //nolint:gosec // a key
 		c.produces.Store(true)
+		c.network.mu.Lock()
+		for c.network.hold && !c.closed {
+			c.network.moved.Wait()
+		}
+		c.network.mu.Unlock()
 	}
 	return c.Conn.Write(b)
 }
@@ -95,6 +115,8 @@ func (c *conn) Read(b []byte) (int, error) {
 func (c *conn) Close() error {
 	c.network.mu.Lock()
 	delete(c.network.conns, c)
+	c.closed = true
+	c.network.moved.Broadcast()
 	c.network.mu.Unlock()
 	return c.Conn.Close()
 }
