@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -11,6 +12,7 @@ import (
 	"github.com/twmb/franz-go/pkg/kadm"
 	"github.com/twmb/franz-go/pkg/kerr"
 	"github.com/twmb/franz-go/pkg/kfake"
+	"github.com/twmb/franz-go/pkg/kgo"
 	"github.com/twmb/franz-go/pkg/kmsg"
 
 	"github.com/outboxgen/outboxgen/runtime/outbox"
@@ -218,6 +220,41 @@ func TestNoBroker(t *testing.T) {
 		if kind := outbox.FailureKindOf(err); kind != outbox.FailureUnavailable && kind != outbox.FailureHeldBack {
 			t.Errorf("the broker is gone: %v, want unavailable", err)
 		}
+	}
+}
+
+// TestOptionsCannotWeaken: what a confirm means isn't the caller's to change.
+func TestOptionsCannotWeaken(t *testing.T) {
+	t.Parallel()
+	r := newRig(t, 6)
+	cluster := r.via()
+	cluster.Options = append(cluster.Options,
+		kgo.RequiredAcks(kgo.LeaderAck()), kgo.RecordPartitioner(kgo.RoundRobinPartitioner()), kgo.RecordRetries(100))
+	p, err := NewPublisher(cluster, PublisherConfig{Topic: toTopic})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer p.Close()
+	var weak atomic.Int64
+	r.cluster.Fault(kfake.Fault{Keys: []kmsg.Key{kmsg.Produce}, Observe: true, Count: -1, When: func(req kmsg.Request) bool {
+		if p, ok := req.(*kmsg.ProduceRequest); !ok || p.Acks != -1 {
+			weak.Add(1)
+		}
+		return true
+	}})
+	r.publish(p, events(5, 10))
+	if n := weak.Load(); n != 0 {
+		t.Errorf("%d produce requests don't ask for all replicas in sync", n)
+	}
+	home := make(map[string]int32)
+	for _, rec := range r.records() {
+		if rec.ProducerID < 0 {
+			t.Fatal("a record has no producer id: the producer isn't idempotent")
+		}
+		if first, ok := home[string(rec.Key)]; ok && first != rec.Partition {
+			t.Fatalf("key %q is in partitions %d and %d", rec.Key, first, rec.Partition)
+		}
+		home[string(rec.Key)] = rec.Partition
 	}
 }
 
