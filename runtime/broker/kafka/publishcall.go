@@ -25,6 +25,7 @@ type call struct {
 	sent      []sending    // in the order of sending; those that landed are dropped late
 	landed    []bool       // by message
 	stop      error        // why nothing more is sent
+	remade    bool         // a topic was deleted and made anew
 }
 
 type sending struct {
@@ -89,6 +90,9 @@ func (c *call) run() {
 	for {
 		c.sendReady()
 		if c.flight == 0 {
+			if c.remade {
+				c.publisher.discard(c.session)
+			}
 			return
 		}
 		timeout.Reset(time.Until(c.oldest()))
@@ -149,6 +153,7 @@ func (s *session) send(r *kgo.Record, done func(error)) {
 func (c *call) land(o outcome) {
 	c.flight--
 	c.landed[o.index] = true
+	c.remade = c.remade || isRemade(o.err)
 	switch {
 	case blamesMessage(o.err) && c.stop != nil:
 		o.err = heldBack(o.err)
@@ -197,6 +202,9 @@ func (c *call) publishAlone(r *kgo.Record) error {
 	s.send(fresh, func(err error) { done <- err })
 	select {
 	case err := <-done:
+		if isRemade(err) {
+			p.discard(s)
+		}
 		return err
 	case <-c.ctx.Done():
 	case <-timeout.C:

@@ -134,6 +134,34 @@ func TestUnknownTopic(t *testing.T) {
 	}
 }
 
+// TestTopicIsMadeAnew: a topic that was deleted and made again has another id, under
+// which the client has to learn it.
+func TestTopicIsMadeAnew(t *testing.T) {
+	t.Parallel()
+	r := newRig(t, 1)
+	p := r.publisher(PublisherConfig{})
+	c := newConsumer(nil)
+	r.subscribe(c, subscribeConfig())
+	first := events(1, 3)
+	r.publish(p, first)
+	c.waitAll(t, first)
+	admin := kadm.NewClient(r.admin)
+	if _, err := admin.DeleteTopic(t.Context(), topic); err != nil {
+		t.Fatal(err)
+	}
+	sent := events(2, 2)
+	for _, err := range p.Publish(t.Context(), sent) {
+		if kind := outbox.FailureKindOf(err); err == nil || kind == outbox.FailureRejected || kind == outbox.FailureFailed {
+			t.Errorf("the topic is gone: %v", err)
+		}
+	}
+	if _, err := admin.CreateTopic(t.Context(), 1, 1, nil, topic); err != nil {
+		t.Fatal(err)
+	}
+	eventually(t, "the new topic takes them", func() bool { return errors.Join(p.Publish(t.Context(), sent)...) == nil })
+	c.waitAll(t, sent)
+}
+
 func TestNotAllowed(t *testing.T) {
 	t.Parallel()
 	r := newRig(t, 1)
@@ -282,6 +310,12 @@ func TestPublisherSettings(t *testing.T) {
 		"no topic":   func() (Cluster, PublisherConfig) { return somewhere, PublisherConfig{} },
 		"negative size": func() (Cluster, PublisherConfig) {
 			return somewhere, PublisherConfig{Topic: toTopic, MaxMessageBytes: -1}
+		},
+		"idempotence off": func() (Cluster, PublisherConfig) {
+			return Cluster{Brokers: somewhere.Brokers, Options: []kgo.Opt{kgo.DisableIdempotentWrite()}}, ok
+		},
+		"by hand": func() (Cluster, PublisherConfig) {
+			return Cluster{Brokers: somewhere.Brokers, Options: []kgo.Opt{kgo.ManualFlushing()}}, ok
 		},
 		"small timeout": func() (Cluster, PublisherConfig) { return somewhere, PublisherConfig{Topic: toTopic, AckTimeout: 1} },
 		"bad topic name": func() (Cluster, PublisherConfig) {

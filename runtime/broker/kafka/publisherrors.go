@@ -76,6 +76,13 @@ func produceError(err error, t trail) error {
 	return outbox.PublishUnknown(err)
 }
 
+// isRemade reports whether a topic has another id than the client knows: it was deleted
+// and made anew. A client of franz-go never takes a new id for a topic that it
+// knows, so it is of no more use.
+func isRemade(err error) bool {
+	return errors.Is(err, kerr.UnknownTopicID) || errors.Is(err, kerr.InconsistentTopicID)
+}
+
 // blamesMessage reports whether an error is about the record, not the cluster.
 func blamesMessage(err error) bool {
 	kind := outbox.FailureKindOf(err)

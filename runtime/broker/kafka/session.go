@@ -1,6 +1,7 @@
 package kafka
 
 import (
+	"fmt"
 	"net"
 	"sync"
 	"sync/atomic"
@@ -40,8 +41,9 @@ func newSession(cluster Cluster, cfg PublisherConfig) (*session, error) {
 		kgo.ProducerLinger(0),
 		kgo.ProducerBatchMaxBytes(cfg.MaxMessageBytes),
 		kgo.ProduceRequestTimeout(cfg.AckTimeout),
-		// The relay bounds what is in flight.
+		// The relay bounds what is in flight. Here a call would wait without an end.
 		kgo.MaxBufferedRecords(1<<30),
+		kgo.MaxBufferedBytes(0),
 		kgo.RecordRetries(recordRetries),
 		kgo.UnknownTopicRetries(recordRetries),
 		// By default a record that was sent is never given up, however often
@@ -51,6 +53,14 @@ func newSession(cluster Cluster, cfg PublisherConfig) (*session, error) {
 	)
 	if err != nil {
 		return nil, err
+	}
+	for name, opt := range map[string]any{
+		"DisableIdempotentWrite": kgo.DisableIdempotentWrite, "ManualFlushing": kgo.ManualFlushing, "TransactionalID": kgo.TransactionalID,
+	} {
+		if v := client.OptValue(opt); v != nil && v != false && v != "" {
+			client.Close()
+			return nil, fmt.Errorf("kafka: Cluster.Options has kgo.%s, with which a publisher can't work", name)
+		}
 	}
 	return &session{client: client, close: sync.OnceFunc(client.Close), counts: counts}, nil
 }

@@ -41,24 +41,44 @@ func Subscribe(ctx context.Context, cluster Cluster, h outbox.Handler, cfg Subsc
 	if err != nil {
 		return err
 	}
-	s := &subscription{
-		ctx: ctx, handler: h, cfg: cfg,
-		slots:      make(chan struct{}, cfg.Concurrency),
-		handles:    make(map[string]bool),
-		partitions: make(map[topicPartition]*partition),
-	}
-	s.cfg.Logger = cfg.Logger.With("consumer", h.Name(), "group", cfg.Group)
+	cfg.Logger = cfg.Logger.With("consumer", h.Name(), "group", cfg.Group)
+	s := &subscription{ctx: ctx, cluster: cluster, topics: topics, handler: h, cfg: cfg, handles: make(map[string]bool)}
 	for _, t := range h.EventTypes() {
 		s.handles[t] = true
 	}
-	s.client, err = cluster.client(
-		kgo.ConsumeTopics(topics...),
-		kgo.ConsumerGroup(cfg.Group),
+	if err := s.open(); err != nil {
+		return err
+	}
+	defer func() { s.client.CloseAllowingRebalance() }()
+	if err := checkTopics(ctx, s.client, topics); err != nil {
+		if ctx.Err() != nil {
+			return nil
+		}
+		return err
+	}
+	for s.run() {
+		// With a new client, which learns the topics anew.
+		s.client.CloseAllowingRebalance()
+		if err := s.open(); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// open makes a client and what belongs to it.
+func (s *subscription) open() error {
+	s.slots = make(chan struct{}, s.cfg.Concurrency)
+	s.partitions = make(map[topicPartition]*partition)
+	s.ended, s.remade = false, false
+	client, err := s.cluster.client(
+		kgo.ConsumeTopics(s.topics...),
+		kgo.ConsumerGroup(s.cfg.Group),
 		kgo.DisableAutoCommit(),
 		kgo.ConsumeResetOffset(kgo.NewOffset().AtStart()),
 		kgo.FetchIsolationLevel(kgo.ReadCommitted()),
 		// A rebalance waits for our callbacks, and they for handlers.
-		kgo.RebalanceTimeout(max(60*time.Second, cfg.ShutdownTimeout+2*cfg.CommitTimeout+10*time.Second)),
+		kgo.RebalanceTimeout(max(60*time.Second, s.cfg.ShutdownTimeout+2*s.cfg.CommitTimeout+10*time.Second)),
 		// Otherwise records of an assignment that has ended could be taken for
 		// the next one's.
 		kgo.BlockRebalanceOnPoll(),
@@ -69,14 +89,7 @@ func Subscribe(ctx context.Context, cluster Cluster, h outbox.Handler, cfg Subsc
 	if err != nil {
 		return err
 	}
-	defer s.client.CloseAllowingRebalance()
-	if err := checkTopics(ctx, s.client, topics); err != nil {
-		if ctx.Err() != nil {
-			return nil
-		}
-		return err
-	}
-	s.run()
+	s.client = client
 	return nil
 }
 
@@ -100,6 +113,8 @@ type topicPartition struct {
 
 type subscription struct {
 	ctx     context.Context //nolint:containedctx // Subscribe's
+	cluster Cluster
+	topics  []string
 	client  *kgo.Client
 	handler outbox.Handler
 	cfg     SubscribeConfig
@@ -112,13 +127,16 @@ type subscription struct {
 
 	commitMu sync.Mutex // one commit at a time, so that none overtakes a newer one
 	failing  bool       // the last commit failed; under commitMu
-	lastErr  string     // of fetching, for the log; of the polling goroutine
+
+	lastErr string // of fetching, for the log; of the polling goroutine, as is remade
+	remade  bool   // a topic was deleted and made anew
 }
 
 // pollRecords bounds what one poll returns, over all partitions.
 const pollRecords = 1000
 
-func (s *subscription) run() {
+// run reads until ctx ends, or reports true when a topic was deleted and made anew.
+func (s *subscription) run() (again bool) {
 	committing, stop := context.WithCancel(context.Background())
 	var committer sync.WaitGroup
 	committer.Go(func() { s.keepCommitting(committing) })
@@ -131,13 +149,16 @@ func (s *subscription) run() {
 	ended := s.end(all)
 	stop()
 	committer.Wait()
-	s.commit(ended)
+	if !s.remade { // the offsets are those of the old topic
+		s.commit(ended)
+	}
 	// A member that doesn't say that it leaves is waited for until its session ends.
 	ctx, cancel := context.WithTimeout(context.Background(), s.cfg.CommitTimeout)
 	defer cancel()
 	if err := s.client.LeaveGroupContext(ctx); err != nil {
 		s.cfg.Logger.Warn("the broker was not told that this member leaves the group", "error", err)
 	}
+	return s.remade
 }
 
 // poll hands over what was fetched, and reports false when the subscription is to end.
@@ -145,6 +166,7 @@ func (s *subscription) poll() bool {
 	fetches := s.client.PollRecords(s.ctx, pollRecords)
 	defer s.client.AllowRebalance()
 	if s.ctx.Err() != nil || fetches.IsClientClosed() {
+		s.remade = false
 		return false
 	}
 	fetches.EachError(s.fetchError)
@@ -160,7 +182,7 @@ func (s *subscription) poll() bool {
 			s.lastErr = ""
 		}
 	})
-	return true
+	return !s.remade
 }
 
 // fetchError logs an error of fetching, or of the group, once until it changes. The
@@ -171,6 +193,7 @@ func (s *subscription) fetchError(topic string, number int32, err error) {
 			"topic", topic, "partition", number, "read_to", loss.ConsumedTo, "goes_on_at", loss.ResetTo)
 		return
 	}
+	s.remade = s.remade || isRemade(err)
 	if text := err.Error(); text != s.lastErr {
 		s.lastErr = text
 		s.cfg.Logger.Warn("can't read; trying on", "topic", topic, "partition", number, "error", err)
