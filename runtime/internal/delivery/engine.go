@@ -11,10 +11,15 @@ import (
 	"github.com/outboxgen/outboxgen/runtime/outbox"
 )
 
-// Config has an engine's settings. All but Hold, AliveEvery, Window and NoJitter are required.
+// Config has an engine's settings. All but Slots, Hold, AliveEvery, Window and NoJitter are
+// required.
 type Config struct {
 	Handler     outbox.Handler
 	Concurrency int // handlers at a time
+
+	// Slots, when set, limits the handlers of all engines that share it, in place of
+	// Concurrency: as many at a time as it has room for.
+	Slots chan struct{}
 
 	// Window is how many messages may be in the engine's hands. Submit waits
 	// for room. 0 for no limit, where the broker has one.
@@ -73,11 +78,14 @@ type lane struct {
 func New(ctx context.Context, cfg Config) *Engine {
 	e := &Engine{
 		cfg:   cfg,
-		slots: make(chan struct{}, max(cfg.Concurrency, 1)),
+		slots: cfg.Slots,
 		stop:  make(chan struct{}),
 		idle:  make(chan struct{}),
 		lanes: make(map[lane][]*held),
 		alive: make(map[*held]struct{}),
+	}
+	if e.slots == nil {
+		e.slots = make(chan struct{}, max(cfg.Concurrency, 1))
 	}
 	e.ctx, e.cancel = context.WithCancel(context.WithoutCancel(ctx))
 	e.gate.init(cfg.Logger, cfg.Stats)
