@@ -31,7 +31,8 @@ func openNATS(url string) (Broker, error) {
 }
 
 func (b *natsBroker) Ensure(ctx context.Context) error {
-	return natsjs.Ensure(ctx, b.js, orderevents.Topology(), natsjs.EnsureConfig{Create: true})
+	_, err := natsjs.Ensure(ctx, b.js, orderevents.Topology(), natsjs.EnsureConfig{Create: true})
+	return err
 }
 
 func (b *natsBroker) Publisher() (outbox.Publisher, error) {

@@ -4,10 +4,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"strconv"
 	"time"
 
-	"github.com/nats-io/nats.go/jetstream"
 	"github.com/shopspring/decimal"
 
 	"github.com/outboxgen/outboxgen/gen/orderevents"

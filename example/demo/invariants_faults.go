@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/outboxgen/outboxgen/gen/orderevents"
+	"github.com/outboxgen/outboxgen/runtime/outbox"
 )
 
 // The claims about those that were killed, and about what errors and repeats led to.

@@ -147,7 +147,7 @@ func (c *cast) env() []string {
 // note counts a line of a log.
 func (l *logEvents) note(line string) {
 	var entry struct {
-		Msg, Consumer, Error                  string
+		Msg, Consumer, Error                          string
 		Attempts, Applied, Duplicates, Parked, Errors int64
 	}
 	if json.Unmarshal([]byte(line), &entry) != nil {

@@ -43,11 +43,11 @@ func NewNotificationPlanner(db *outbox.DB, handler NotificationPlannerHandler, c
 		},
 		DropStale: false,
 		Defaults: outbox.ConsumerConfig{
-			Concurrency: 1,
+			Concurrency: 4,
 			Timeout:     20 * time.Second,
-			Attempts:    10,
-			Backoff:     time.Second,
-			MaxBackoff:  5 * time.Minute,
+			Attempts:    4,
+			Backoff:     0 * time.Second,
+			MaxBackoff:  time.Second,
 		},
 	}, cfg)
 }
@@ -82,7 +82,7 @@ func NewSalesReport(db *outbox.DB, handler SalesReportHandler, cfg *outbox.Consu
 		},
 		DropStale: false,
 		Defaults: outbox.ConsumerConfig{
-			Concurrency: 1,
+			Concurrency: 4,
 			Timeout:     20 * time.Second,
 			Attempts:    10,
 			Backoff:     time.Second,

@@ -10,7 +10,6 @@ import (
 	"os/signal"
 	"sync"
 	"syscall"
-	"time"
 
 	"github.com/outboxgen/outboxgen/example/broker"
 	"github.com/outboxgen/outboxgen/example/consumers/notificationplanner"
