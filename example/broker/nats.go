@@ -12,6 +12,10 @@ import (
 	"github.com/outboxgen/outboxgen/runtime/outbox"
 )
 
+// ackWait is how long a dead consumer's messages wait for another. It is above the consumers'
+// timeout in events.yaml.
+const ackWait = 10 * time.Second
+
 type natsBroker struct {
 	conn *nats.Conn
 	js   jetstream.JetStream
@@ -31,7 +35,10 @@ func openNATS(url string) (Broker, error) {
 }
 
 func (b *natsBroker) Ensure(ctx context.Context) error {
-	_, err := natsjs.Ensure(ctx, b.js, orderevents.Topology(), natsjs.EnsureConfig{Create: true})
+	_, err := natsjs.Ensure(ctx, b.js, orderevents.Topology(), natsjs.EnsureConfig{
+		Create:  true,
+		AckWait: ackWait,
+	})
 	return err
 }
 
@@ -42,7 +49,7 @@ func (b *natsBroker) Publisher() (outbox.Publisher, error) {
 func (b *natsBroker) Subscribe(ctx context.Context, h outbox.Handler) error {
 	return natsjs.Subscribe(ctx, b.js, h, natsjs.SubscribeConfig{
 		Topology: orderevents.Topology(),
-		AckWait:  25 * time.Second, // above the consumers' timeout
+		AckWait:  ackWait,
 	})
 }
 

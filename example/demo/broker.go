@@ -19,8 +19,8 @@ type brokerServer interface {
 	// prepare is called before the topology of events.yaml is made.
 	prepare(ctx context.Context) error
 
-	// unacked is how many messages wait for a consumer, or for its acknowledgement.
-	// It may be too high while a consumer begins.
+	// unacked is how many messages wait for a consumer, or, where the broker tells,
+	// for its acknowledgement. It may be too high while a consumer begins.
 	unacked(ctx context.Context, consumer string) (int, error)
 
 	// messages are all that the broker was given, in its order; of those that share a
@@ -32,7 +32,8 @@ type brokerServer interface {
 
 // brokerServers start one, by name.
 var brokerServers = map[string]func(ctx context.Context, out *printer) (brokerServer, error){
-	"nats": startNATS,
+	"nats":     startNATS,
+	"rabbitmq": startRabbitMQ,
 }
 
 func brokerNames() []string { return slices.Sorted(maps.Keys(brokerServers)) }

@@ -259,6 +259,17 @@ func (c *cast) missing(ctx context.Context) ([]string, error) {
 		missing = append(missing, fmt.Sprintf("%d events not published", waiting))
 	}
 	for _, name := range consumerNames {
+		place, _ := orderevents.Topology().Consumer(name)
+		var unhandled int
+		err := c.stage.db.QueryRowContext(ctx, `SELECT COUNT(*) FROM outbox_event e
+			LEFT JOIN consumed_event c ON c.consumer_name = ? AND c.event_id = e.event_id
+			WHERE c.event_id IS NULL AND e.event_type IN ('`+strings.Join(place.Events, "', '")+`')`, name).Scan(&unhandled)
+		if err != nil {
+			return nil, fmt.Errorf("count what %s has not handled: %w", name, err)
+		}
+		if unhandled > 0 {
+			missing = append(missing, fmt.Sprintf("%d events not handled by %s", unhandled, name))
+		}
 		n, err := c.stage.broker.unacked(ctx, name)
 		if err != nil {
 			return nil, fmt.Errorf("ask what %s has not acknowledged: %w", name, err)

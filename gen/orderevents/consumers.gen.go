@@ -44,7 +44,7 @@ func NewNotificationPlanner(db *outbox.DB, handler NotificationPlannerHandler, c
 		DropStale: false,
 		Defaults: outbox.ConsumerConfig{
 			Concurrency: 4,
-			Timeout:     20 * time.Second,
+			Timeout:     5 * time.Second,
 			Attempts:    4,
 			Backoff:     0 * time.Second,
 			MaxBackoff:  time.Second,
@@ -83,7 +83,7 @@ func NewSalesReport(db *outbox.DB, handler SalesReportHandler, cfg *outbox.Consu
 		DropStale: false,
 		Defaults: outbox.ConsumerConfig{
 			Concurrency: 4,
-			Timeout:     20 * time.Second,
+			Timeout:     5 * time.Second,
 			Attempts:    10,
 			Backoff:     time.Second,
 			MaxBackoff:  5 * time.Minute,
