@@ -28,11 +28,7 @@ type reader struct {
 }
 
 func newReader(s *subscription, from source, consumer jetstream.Consumer, log *slog.Logger) *reader {
-	prefetch := s.cfg.Prefetch
-	if most := consumer.CachedInfo().Config.MaxAckPending; most > 0 {
-		prefetch = min(prefetch, most)
-	}
-	return &reader{s: s, from: from, consumer: consumer, log: log, room: newRoom(prefetch)}
+	return &reader{s: s, from: from, consumer: consumer, log: log, room: newRoom(s.cfg.Prefetch)}
 }
 
 func (r *reader) ackWait() time.Duration { return r.consumer.CachedInfo().Config.AckWait }

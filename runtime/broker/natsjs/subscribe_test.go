@@ -143,7 +143,7 @@ func TestConcurrency(t *testing.T) {
 	t.Parallel()
 	r := newRig(t)
 	cfg := subscribeConfig()
-	cfg.Concurrency = 4
+	cfg.Concurrency, cfg.Stats = 4, new(outbox.SubscribeStats)
 	var running sync.WaitGroup
 	running.Add(4)
 	r.subscribe(funcHandler(func(context.Context, outbox.Envelope) error {
@@ -154,7 +154,7 @@ func TestConcurrency(t *testing.T) {
 	for i := range 4 {
 		r.publish(brokersuite.Event(fmt.Sprint(i), 1))
 	}
-	waitUntil(t, "four handlers run at a time", func() bool { return r.unacked("projector") == 0 })
+	waitUntil(t, "four handlers run at a time", func() bool { return cfg.Stats.Handled.Load() == 4 })
 }
 
 // A message is given back with a delay that grows: a bare nak comes back at once.
@@ -172,6 +172,7 @@ func TestNakDelays(t *testing.T) {
 	})
 	cfg := subscribeConfig()
 	cfg.Backoff, cfg.MaxBackoff = 10*time.Millisecond, 40*time.Millisecond
+	cfg.Prefetch = 1 // its room has to come back each time
 	r.subscribe(funcHandler(func(context.Context, outbox.Envelope) error { return errors.New("no") }), cfg)
 	r.publish(brokersuite.Event("a", 1))
 	for i, want := range []time.Duration{10, 20, 40, 40} {
@@ -340,6 +341,11 @@ func TestStrictOrder(t *testing.T) {
 	r.publish(brokersuite.Event("a", 1))
 	r.publish(brokersuite.Event("b", 1))
 	r.publish(brokersuite.Event("c", 1))
+	waitUntil(t, "all are handled", func() bool {
+		mu.Lock()
+		defer mu.Unlock()
+		return len(got) >= 3
+	})
 	waitUntil(t, "all are acknowledged", func() bool { return r.unacked("projector") == 0 })
 	mu.Lock()
 	defer mu.Unlock()

@@ -34,8 +34,8 @@ type SubscribeConfig struct {
 
 	// Prefetch is how many messages this subscription holds at a time, those that
 	// wait for their aggregate or for the database among them, of each stream.
-	// Defaults to 256, or four times Concurrency if that is more; MaxAckPending
-	// is its limit.
+	// When an aggregate's events fill it, no other aggregate has room. Defaults to
+	// 256, or four times Concurrency if that is more.
 	Prefetch int
 
 	// MaxAckPending is how many messages may be delivered and not yet

@@ -146,6 +146,9 @@ func poisonHoldsUpNobody(t *testing.T, f SubscriberFixture) {
 	if got, most := f.Stats.Delivered.Load(), int64(len(sent))+failures.Load(); got > most {
 		t.Errorf("%d deliveries of %d messages and %d failures", got, len(sent), failures.Load())
 	}
+	if got := f.Stats.Redelivered.Load(); got > failures.Load() {
+		t.Errorf("%d redeliveries after %d failures", got, failures.Load())
+	}
 }
 
 // pauseRedeliversNothing: while the database is away the message stays, no other is
