@@ -159,6 +159,25 @@ func TestTimeoutOfAHandlerIsCounted(t *testing.T) {
 	}
 }
 
+// Nor is it a matter of luck: a handler that returns nil after its time has failed,
+// however soon after.
+func TestLateHandlerIsNeverCommitted(t *testing.T) {
+	p := newPlanner(func(ctx context.Context, _ *outbox.Tx, _ outbox.Message[map[string]any]) error {
+		for done := ctx.Done(); ; { // awake, so as to be faster than database/sql
+			select {
+			case <-done:
+				return nil
+			default:
+			}
+		}
+	}, func(_ *outbox.ConsumerSpec, c *outbox.ConsumerConfig) { c.Timeout, c.Attempts = time.Millisecond, 1000 })
+	for range 300 {
+		if handling, err := p.Handle(t.Context(), testEnvelope()); handling != outbox.NotHandled || err == nil {
+			t.Fatalf("got %v, %v", handling, err)
+		}
+	}
+}
+
 // Time that passes before the handler has the event is not the event's fault.
 func TestTimeoutBeforeTheHandlerIsNotCounted(t *testing.T) {
 	inTime := func(_ *outbox.ConsumerSpec, c *outbox.ConsumerConfig) { c.Timeout = time.Millisecond }
