@@ -16,7 +16,7 @@ import (
 func (r *rig) fresh() outbox.Topology {
 	name := r.name + "e"
 	t := outbox.Topology{
-		Events: []outbox.EventTopology{{Type: "a", Exchange: name, Key: "k.a"}, {Type: "b", Exchange: name, Key: "k.b"}},
+		Events: []outbox.EventTopology{{Type: "a", Exchange: name, Key: "k.a"}, {Type: "b", Exchange: name, Key: "k.b"}, {Type: "c", Exchange: name, Key: "k.c"}},
 		Consumers: []outbox.ConsumerTopology{
 			{Name: "one", Queue: name + ".one", Events: []string{"a", "b"}},
 			{Name: "two", Queue: name + ".two", Events: []string{"b"}},
@@ -34,7 +34,7 @@ func TestEnsure(t *testing.T) {
 
 	report, err := Ensure(t.Context(), r.connector(), topology, cfg)
 	wantIs(t, err, ErrMismatch)
-	if len(report.Created) != 0 || len(report.Unverified) != 3 {
+	if len(report.Created) != 0 || len(report.Unverified) != 3 || !slices.Equal(report.Unhandled, []string{"c"}) {
 		t.Errorf("without Create: %+v", report)
 	}
 	for _, what := range []string{"exchange " + topology.Events[0].Exchange, "queue " + topology.Consumers[0].Queue, retryQueue(topology.Consumers[1].Queue, time.Second)} {
