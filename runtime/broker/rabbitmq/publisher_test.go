@@ -82,6 +82,28 @@ func TestOneUnroutableInAThousand(t *testing.T) {
 	checkStored(t, r.stored(r.queue("projector")), sent, results)
 }
 
+// Returns and confirms that wait together are read in the order that counts: no confirm is
+// believed before the returns that came ahead of it.
+func TestReturnsBeforeConfirms(t *testing.T) {
+	t.Parallel()
+	r := newRig(t)
+	p := r.publisher(PublisherConfig{MaxInFlight: 300, AckTimeout: 20 * time.Second, Route: func(outbox.Envelope) (string, string) {
+		return r.name, "unbound"
+	}})
+	release := stallOnce(t, p)
+	l, err := p.sender.connected(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	result := make(chan []error, 1)
+	go func() { result <- p.Publish(t.Context(), eventsOf(300)) }()
+	waitUntil(t, "all returns and confirms are there", func() bool { return len(l.confirms)+len(l.returns) >= 599 })
+	release()
+	if n := count(receive(t, "Publish returns", result)); n["rejected"] != 300 {
+		t.Errorf("%v, want all rejected", n)
+	}
+}
+
 // Should a return get lost after all, no confirm is believed.
 func TestReturnsBufferFull(t *testing.T) {
 	t.Parallel()
