@@ -67,6 +67,11 @@ var mayDepend = []struct {
 		ours: []string{module + "/runtime/outbox", module + "/runtime/internal/delivery"},
 	},
 	{
+		pkgs:    module + "/runtime/broker/rabbitmq",
+		modules: []string{"github.com/google/uuid", "github.com/rabbitmq/amqp091-go"},
+		ours:    []string{module + "/runtime/outbox", module + "/runtime/internal/delivery"},
+	},
+	{
 		pkgs: module + "/gen/orderevents",
 		modules: []string{
 			"github.com/google/uuid",

@@ -40,7 +40,7 @@ type inFlight struct {
 // waiting for the oldest holds nothing up, and needs no goroutine.
 func (c *call) run() {
 	for len(c.ready) > 0 || len(c.flight) > 0 {
-		if len(c.ready) == 0 || !c.enter() {
+		if len(c.ready) == 0 || c.linkLost() || !c.enter() {
 			if len(c.flight) > 0 {
 				c.settleOldest()
 			}
@@ -50,6 +50,13 @@ func (c *call) run() {
 		c.ready = c.ready[1:]
 		c.send(i)
 	}
+}
+
+// linkLost reports whether what is in flight is in doubt. It is looked after first: it may
+// show that nothing more should be sent.
+func (c *call) linkLost() bool {
+	n := len(c.flight)
+	return n > 0 && !c.flight[n-1].link.alive()
 }
 
 // enter takes a place in the window. A call that has messages in flight doesn't wait for a

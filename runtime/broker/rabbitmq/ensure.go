@@ -44,6 +44,10 @@ type Report struct {
 	// Unverified are bindings that the topology needs. AMQP has no way to ask for one;
 	// with Create they are made unless they are there.
 	Unverified []string
+
+	// Unhandled are the events that no consumer of the topology handles. Until a queue of
+	// another service is bound for such an event, it is rejected as unroutable.
+	Unhandled []string
 }
 
 // Ensure verifies that the broker has what the topology needs, and with
@@ -125,6 +129,9 @@ type ensuring struct {
 func (e *ensuring) all(t outbox.Topology) error {
 	exchanges := make(map[string]bool)
 	for _, event := range t.Events {
+		if !slices.ContainsFunc(t.Consumers, func(c outbox.ConsumerTopology) bool { return slices.Contains(c.Events, event.Type) }) {
+			e.report.Unhandled = append(e.report.Unhandled, event.Type)
+		}
 		if event.Exchange == "" || exchanges[event.Exchange] { // the default exchange is always there
 			continue
 		}

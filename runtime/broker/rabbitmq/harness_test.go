@@ -72,6 +72,7 @@ func newRig(t *testing.T) *rig {
 		})
 	}
 	r.ensure(r.topology)
+	t.Cleanup(func() { r.remove(r.topology) })
 	// An event that no consumer wants has to have a queue all the same.
 	r.declare("other", nil)
 	r.bind("other", brokersuite.TypeOther)
@@ -99,14 +100,16 @@ func (r *rig) ensure(t outbox.Topology) {
 	if _, err := Ensure(r.t.Context(), r.connector(), t, EnsureConfig{Create: true, RetryDelays: retryDelays()}); err != nil {
 		r.t.Fatal(err)
 	}
-	r.t.Cleanup(func() { // a server with many quorum queues gets slow
-		for _, c := range t.Consumers {
-			r.delete(c.Queue)
-			for _, d := range retryDelays() {
-				r.delete(retryQueue(c.Queue, d))
-			}
+}
+
+// remove deletes the topology's queues: a server with many quorum queues gets slow.
+func (r *rig) remove(t outbox.Topology) {
+	for _, c := range t.Consumers {
+		r.delete(c.Queue)
+		for _, d := range retryDelays() {
+			r.delete(retryQueue(c.Queue, d))
 		}
-	})
+	}
 }
 
 // channel is a new one, on a connection that is kept for the test.
@@ -172,21 +175,24 @@ func (r *rig) stored(queue string) []outbox.Envelope {
 	r.t.Helper()
 	channel := r.channel()
 	defer channel.Close() // gives everything back
-	var all []outbox.Envelope
-	for {
-		d, ok, err := channel.Get(queue, false)
-		if err != nil {
-			r.t.Fatal(err)
-		}
-		if !ok {
-			return all
-		}
-		e, err := decode(d)
-		if err != nil {
-			r.t.Fatal(err)
-		}
-		all = append(all, e)
+	q, err := channel.QueueDeclarePassive(queue, true, false, false, false, nil)
+	if err != nil {
+		r.t.Fatal(err)
 	}
+	if err := channel.Qos(max(q.Messages, 1), 0, false); err != nil { // by default a quorum queue hands out 2,000
+		r.t.Fatal(err)
+	}
+	deliveries, err := channel.Consume(queue, "", false, false, false, false, nil)
+	if err != nil {
+		r.t.Fatal(err)
+	}
+	all := make([]outbox.Envelope, q.Messages)
+	for i := range all {
+		if all[i], err = decode(receive(r.t, "the queue's messages", deliveries)); err != nil {
+			r.t.Fatal(err)
+		}
+	}
+	return all
 }
 
 // held asks the server how many messages a quorum queue holds, acknowledged by nobody; -1

@@ -22,7 +22,7 @@ type link struct {
 	blocked  atomic.Bool
 	progress atomic.Int64 // when the broker last confirmed something, or was idle; Unix nanoseconds
 
-	sending sync.Mutex // held while a message is written: tags are in the order of sending
+	sending chan struct{} // one token, held while a message is written: tags are in the order of sending
 
 	mu        sync.Mutex
 	pending   map[uint64]*sent
@@ -60,7 +60,7 @@ func newLink(conn *connection, window int, timeout time.Duration, stall func()) 
 	}
 	l := &link{
 		conn: conn, channel: channel, timeout: timeout, stall: stall,
-		pending: make(map[uint64]*sent), exchanges: map[string]bool{"": true}, // the default exchange is always there
+		sending: make(chan struct{}, 1), pending: make(map[uint64]*sent), exchanges: map[string]bool{"": true}, // the default exchange is always there
 		confirms: channel.NotifyPublish(make(chan amqp.Confirmation, window+1)),
 		returns:  channel.NotifyReturn(make(chan amqp.Return, window+1)),
 		closed:   channel.NotifyClose(make(chan *amqp.Error, 1)),
@@ -90,10 +90,15 @@ func (l *link) alive() bool {
 }
 
 // send writes a message. An error is the outcome; otherwise the message's done is
-// closed when there is one.
-func (l *link) send(exchange, key string, m amqp.Publishing, settled func()) (*sent, error) {
-	l.sending.Lock()
-	defer l.sending.Unlock()
+// closed when there is one. A write that is under way when ctx ends costs the link: it
+// may be one that never ends.
+func (l *link) send(ctx context.Context, exchange, key string, m amqp.Publishing, settled func()) (*sent, error) {
+	select {
+	case l.sending <- struct{}{}:
+		defer func() { <-l.sending }()
+	case <-ctx.Done():
+		return nil, notSentError(context.Cause(ctx))
+	}
 	s := &sent{
 		exchange: exchange, key: key, id: m.MessageId, size: len(m.Body),
 		at: time.Now(), settled: settled, done: make(chan struct{}),
@@ -115,6 +120,7 @@ func (l *link) send(exchange, key string, m amqp.Publishing, settled func()) (*s
 	l.pending[s.tag] = s
 	l.mu.Unlock()
 
+	defer context.AfterFunc(ctx, func() { l.kill(context.Cause(ctx)) })()
 	if err := l.channel.Publish(exchange, key, true, false, m); err != nil {
 		// The broker may have the whole of it all the same. The library gives the tag to the next
 		// message now, so that no confirm of this channel can be believed any more.

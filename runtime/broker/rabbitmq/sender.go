@@ -135,12 +135,9 @@ func (s *sender) send(ctx context.Context, exchange, key string, m amqp.Publishi
 	if err == nil {
 		err = l.checkExchange(ctx, exchange)
 	}
-	if err == nil && ctx.Err() != nil {
-		err = notSentError(context.Cause(ctx))
-	}
 	var out *sent
 	if err == nil {
-		out, err = l.send(exchange, key, m, func() { <-s.window })
+		out, err = l.send(ctx, exchange, key, m, func() { <-s.window })
 	}
 	if err != nil {
 		<-s.window
