@@ -32,7 +32,9 @@ func (b *kafkaBroker) Publisher() (p outbox.Publisher, err error) {
 }
 
 func (b *kafkaBroker) Subscribe(ctx context.Context, h outbox.Handler) error {
-	return kafka.Subscribe(ctx, b.cluster, h, kafka.SubscribeConfig{Topology: orderevents.Topology()})
+	return kafka.Subscribe(ctx, b.cluster, h, kafka.SubscribeConfig{
+		Topology: orderevents.Topology(),
+	})
 }
 
 func (b *kafkaBroker) Close() {

@@ -34,6 +34,7 @@ type brokerServer interface {
 var brokerServers = map[string]func(ctx context.Context, out *printer) (brokerServer, error){
 	"nats":     startNATS,
 	"rabbitmq": startRabbitMQ,
+	"kafka":    startKafka,
 }
 
 func brokerNames() []string { return slices.Sorted(maps.Keys(brokerServers)) }
