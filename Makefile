@@ -46,9 +46,9 @@ build: setup ## Build bin/outboxgen
 server: setup ## Run a throwaway database until Ctrl-C and print its DSN (DB=mysql or DB=mariadb)
 	$(WITH_SERVERS) -$(or $(DB),mysql) -- go run ./internal/dbserver/cmd/scratch
 
-.PHONY: nats
-nats: setup ## Run a throwaway NATS server until Ctrl-C and print its URL
-	go run ./internal/natsserver/cmd/scratchnats
+.PHONY: broker
+broker: setup ## Run a throwaway broker until Ctrl-C and print its URL (BROKER=nats, rabbitmq or kafka)
+	go run ./internal/brokers/cmd/scratchbroker $(if $(BROKER),-broker $(BROKER))
 
 .PHONY: bench
 bench: setup ## Measure drains, latencies and claims on both databases, ten minutes (BENCH_ARGS=-full: hours, -short: a minute)

@@ -3,6 +3,9 @@ package broker
 import (
 	"context"
 	"strings"
+	"time"
+
+	"github.com/twmb/franz-go/pkg/kgo"
 
 	"github.com/outboxgen/outboxgen/gen/orderevents"
 	"github.com/outboxgen/outboxgen/runtime/broker/kafka"
@@ -15,7 +18,11 @@ type kafkaBroker struct {
 }
 
 func openKafka(brokers string) (Broker, error) {
-	return &kafkaBroker{cluster: kafka.Cluster{Brokers: strings.Split(brokers, ",")}}, nil
+	return &kafkaBroker{cluster: kafka.Cluster{
+		Brokers: strings.Split(brokers, ","),
+		// How long a dead consumer's partitions wait for another, 45 s by default.
+		Options: []kgo.Opt{kgo.SessionTimeout(10 * time.Second)},
+	}}, nil
 }
 
 func (b *kafkaBroker) Ensure(ctx context.Context) error {

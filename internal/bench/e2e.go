@@ -8,6 +8,7 @@ import (
 
 	carriers "github.com/outboxgen/outboxgen/example/broker"
 	"github.com/outboxgen/outboxgen/gen/orderevents"
+	"github.com/outboxgen/outboxgen/internal/brokers"
 	"github.com/outboxgen/outboxgen/runtime/outbox"
 )
 
@@ -17,7 +18,7 @@ const endToEndRate = 500
 // endToEnd measures from the commit of an event to the commit of its effect, over
 // each broker.
 func (b *bench) endToEnd(ctx context.Context) error {
-	for _, name := range brokerNames() {
+	for _, name := range brokers.Names() {
 		if !b.wanted(name) {
 			continue
 		}
@@ -29,12 +30,12 @@ func (b *bench) endToEnd(ctx context.Context) error {
 }
 
 func (b *bench) endToEndOver(ctx context.Context, name string) error {
-	server, err := brokerServers[name](ctx)
+	server, err := brokers.Start(ctx, name, nil)
 	if err != nil {
 		return err
 	}
-	defer server.stop()
-	carrier, err := carriers.Open(server.url)
+	defer server.Close()
+	carrier, err := carriers.Open(server.URL)
 	if err != nil {
 		return err
 	}
@@ -58,13 +59,13 @@ func (b *bench) endToEndOver(ctx context.Context, name string) error {
 			return p, func() {}, err
 		},
 	}
-	if _, err := b.measureFlow(ctx, box, f, "e2e", server.describe); err != nil {
+	if _, err := b.measureFlow(ctx, box, f, "e2e", server.What); err != nil {
 		return err
 	}
 	stats := c.consumer.Stats()
 	last := &b.report.Latencies[len(b.report.Latencies)-1]
 	last.Duplicates = &stats.Duplicates
-	b.progress("%-70s %d applied, %d duplicates", server.describe, stats.Applied, stats.Duplicates)
+	b.progress("%-70s %d applied, %d duplicates", server.What, stats.Applied, stats.Duplicates)
 	return nil
 }
 
