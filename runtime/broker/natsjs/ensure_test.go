@@ -258,6 +258,15 @@ func TestStreamThatCanNotBePublishedTo(t *testing.T) {
 	}
 }
 
+func TestMoreReplicasThanWanted(t *testing.T) {
+	t.Parallel()
+	var d differences
+	(&ensuring{cfg: EnsureConfig{Replicas: 2}}).compareStream(&d, streamNeed{}, jetstream.StreamConfig{Replicas: 3})
+	if len(d.all) != 0 {
+		t.Errorf("%v", d.all)
+	}
+}
+
 // A stream that is made takes all of a first token, unless it would take another one's.
 func TestSubjectsOfNewStreams(t *testing.T) {
 	t.Parallel()
