@@ -178,6 +178,7 @@ func runConsumerVictim(ctx context.Context, db *outbox.DB, js jetstream.JetStrea
 		// did. Whoever comes first makes the durable consumer for both: the rest is
 		// what example/cmd/consumers asks for.
 		Concurrency:   1,
+		Prefetch:      1,
 		MaxAckPending: 1000,
 		AckWait:       10 * time.Second,
 	})

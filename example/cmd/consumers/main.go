@@ -73,7 +73,7 @@ func run(ctx context.Context) error {
 			errs[i] = natsjs.Subscribe(ctx, js, consumer, natsjs.SubscribeConfig{
 				Stream:        "ORDERS",
 				SubjectPrefix: orderevents.Service,
-				Concurrency:   4, // these two don't need the events in order; with 1 they would be
+				Concurrency:   4, // at a time; those of one order never
 				AckWait:       10 * time.Second,
 			})
 			s := consumer.Stats()
