@@ -47,6 +47,7 @@ func (e *HandlingError) Unwrap() error { return e.Cause }
 type Redelivery struct {
 	// Pause says that the database can't be worked with: the subscriber keeps the
 	// message, hands out no other, and tries this one again after growing waits.
+	// When that has failed several times, it may try with another one.
 	Pause bool
 
 	// After is the wait before the message is delivered again, where the handler

@@ -15,20 +15,25 @@ import (
 	"github.com/outboxgen/outboxgen/runtime/outboxtest/brokersuite"
 )
 
+// A handler that commits in spite of its context's end is acknowledged.
 func TestShutdownTimeout(t *testing.T) {
 	t.Parallel()
 	r := newRig(t)
 	cfg := subscribeConfig()
 	cfg.ShutdownTimeout = 50 * time.Millisecond
+	cfg.Stats = new(outbox.SubscribeStats)
 	entered := make(chan struct{})
 	stop := r.subscribe(funcHandler(func(ctx context.Context, _ outbox.Envelope) error {
 		close(entered)
 		<-ctx.Done()
-		return ctx.Err()
+		return nil
 	}), cfg)
 	r.publish(brokersuite.Event("a", 1))
 	<-entered
 	stop() // fails the test unless Subscribe returns nil
+	if n := cfg.Stats.Acked.Load(); n != 1 {
+		t.Errorf("%d acknowledgements, want 1", n)
+	}
 }
 
 func TestSubscribeEndsWithAnError(t *testing.T) {

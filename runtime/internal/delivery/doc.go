@@ -9,5 +9,7 @@
 //     of its aggregate that come meanwhile are given back too. Where a broker knows
 //     no delay it waits here, and they behind it.
 //   - While the database can't be worked with, nothing is given back and nothing is
-//     counted: the messages stay here, one of them tries again after growing waits.
+//     counted: the messages stay here, and one of them tries again after growing
+//     waits. When it has failed several times, others may try: it may be the one
+//     that a statement of its own cuts off.
 package delivery

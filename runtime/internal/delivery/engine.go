@@ -100,8 +100,8 @@ func New(ctx context.Context, cfg Config) *Engine {
 }
 
 // Submit hands a message over, in the order of delivery. It waits while there is no
-// room, and reports false when ctx has ended or the engine is closed; then the message
-// is still the caller's.
+// room, and reports false when ctx ended first or the engine is closed; then the
+// message is still the caller's.
 func (e *Engine) Submit(ctx context.Context, m Message) bool {
 	if e.room != nil {
 		select {

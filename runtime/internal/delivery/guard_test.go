@@ -169,17 +169,23 @@ func TestGuardIsBounded(t *testing.T) {
 	t.Parallel()
 	var g guard
 	g.init()
-	const lanes = 7
-	for i := range maxReturned + 100 {
-		g.returned(lane{id: fmt.Sprint(i % lanes)}, &held{Message: Message{Envelope: event("a", int64(i))}}, time.Second)
+	g.n = maxReturned - 100 // as if so many were remembered
+	at := func(i int) (lane, *held) {
+		return lane{id: fmt.Sprint(i % 7)}, &held{Message: Message{Envelope: event("a", int64(i))}}
+	}
+	for i := range 200 {
+		key, h := at(i)
+		g.returned(key, h, time.Second)
+		g.returned(key, h, time.Minute) // counts once
 	}
 	if g.n != maxReturned {
 		t.Errorf("%d events are remembered, want at most %d", g.n, maxReturned)
 	}
-	for i := range maxReturned + 100 {
-		g.remove(lane{id: fmt.Sprint(i % lanes)}, &held{Message: Message{Envelope: event("a", int64(i))}})
+	for i := range 200 {
+		key, h := at(199 - i)
+		g.remove(key, h)
 	}
-	if g.n != 0 || len(g.lanes) != 0 {
-		t.Errorf("%d events in %d lanes are left", g.n, len(g.lanes))
+	if g.n != maxReturned-100 || len(g.lanes) != 0 {
+		t.Errorf("%d events in %d lanes are left", g.n-maxReturned+100, len(g.lanes))
 	}
 }
