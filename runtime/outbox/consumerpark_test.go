@@ -127,7 +127,7 @@ func TestParkingThatFails(t *testing.T) {
 		kind outbox.FailureKind
 	}{
 		{errConnection, outbox.FailureUnavailable}, {errReadOnly, outbox.FailureUnavailable},
-		{errDeadlock, outbox.FailureHeldBack}, {errLockTimeout, outbox.FailureHeldBack}, {errRefused, outbox.FailureFailed},
+		{errDeadlock, outbox.FailureHeldBack}, {errLockTimeout, outbox.FailureHeldBack}, {errRefused, outbox.FailureFailed}, {errOtherUnique, outbox.FailureFailed},
 	} {
 		for _, statement := range []string{"READ attempts", "INSERT dedup", "INSERT parked"} {
 			p := newPlanner(succeed, nil)
