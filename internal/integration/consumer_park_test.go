@@ -122,6 +122,31 @@ func TestConcurrentFailures(t *testing.T) {
 	})
 }
 
+// Somebody has deleted the dedup row of a parked event: when it comes again and
+// fails, it is parked as before, with the newer reason.
+func TestParkedAgainWithoutItsDedupRow(t *testing.T) {
+	eachSettings(t, func(t *testing.T, _ dbtest.Database, db *outbox.DB) {
+		consumer, e := parkOne(t, db, func(context.Context, *outbox.Tx, string) error {
+			return outbox.Permanent(errors.New("still not"))
+		})
+		before := parkedOf(t, consumer, e.ID)
+		mustExec(t, db, "DELETE FROM consumed_event")
+		ends(t, consumer, e, outbox.Parked)
+		ends(t, consumer, e, outbox.Duplicate)
+		checkLeft(t, db, e, left{attempts: -1, parked: 1, outcome: int(outbox.Parked)})
+		if p := parkedOf(t, consumer, e.ID); p.ID != before.ID || p.Reason != "still not" || !p.ParkedAt.After(before.ParkedAt) {
+			t.Errorf("%+v, before %+v", p, before)
+		}
+		mustExec(t, db, "DELETE FROM consumed_event")
+		applied := report(db, tally)
+		ends(t, applied, e, outbox.Applied)
+		if handling, err := applied.Redrive(t.Context(), e.ID); handling != outbox.Duplicate || err != nil {
+			t.Errorf("redrive of an applied event: %v, %v", handling, err)
+		}
+		checkLeft(t, db, e, left{attempts: -1, outcome: int(outbox.Applied), effects: 1})
+	})
+}
+
 // awkward are bytes that text columns, JSON or a driver's binding could change.
 func awkward() []byte {
 	all := make([]byte, 0, 1<<20)
@@ -139,7 +164,7 @@ func TestParkedEventComesBack(t *testing.T) {
 		consumer := report(db, tally)
 		var want []outbox.Envelope
 		for i, data := range []json.RawMessage{
-			awkward(), {}, json.RawMessage(`{"b":1,"a":1.0,"n":12345678901234567890123,"a":2}`), json.RawMessage("\xff\x00"),
+			awkward(), {}, nil, json.RawMessage(`{"b":1,"a":1.0,"n":12345678901234567890123,"a":2}`), json.RawMessage("\xff\x00"),
 		} {
 			e := envelope(t)
 			e.Data, e.Type = data, "order.of\u2028a 'later' \\ build"

@@ -66,7 +66,7 @@ func (c *Consumer) notBooked(ctx context.Context, e Envelope, cause, err error) 
 	switch info := c.db.Classify(err); {
 	case ctx.Err() != nil, info.Fault == FaultDeadlock, info.Fault == FaultLockTimeout:
 		kind = FailureHeldBack
-	case info.Fault == FaultOther && info.Code != 0:
+	case info.Code != 0 && (info.Fault == FaultOther || info.Fault == FaultDuplicate):
 		kind, again = FailureFailed, c.cfg.MaxBackoff
 	}
 	return NotHandled, c.error(e, errors.Join(cause, err), kind, 0, again)

@@ -44,9 +44,9 @@ func (fakeClassifier) Classify(err error) outbox.ErrorInfo {
 	case errors.Is(err, errConnection), errors.Is(err, driver.ErrBadConn):
 		return outbox.ErrorInfo{Fault: outbox.FaultConnection}
 	case errors.Is(err, errDuplicate):
-		return outbox.ErrorInfo{Fault: outbox.FaultDuplicate, Constraint: "uq_test_identity"}
+		return outbox.ErrorInfo{Fault: outbox.FaultDuplicate, Code: 1062, Constraint: "uq_test_identity"}
 	case errors.Is(err, errOtherUnique):
-		return outbox.ErrorInfo{Fault: outbox.FaultDuplicate, Constraint: "uq_test_identity_old"}
+		return outbox.ErrorInfo{Fault: outbox.FaultDuplicate, Code: 1062, Constraint: "uq_test_identity_old"}
 	}
 	if errors.Is(err, errRefused) {
 		return outbox.ErrorInfo{Code: 1406}

@@ -19,7 +19,8 @@ type Inbox interface {
 	CountFailure(ctx context.Context, db DBTX, p CountFailureParams) error
 	ReadAttempts(ctx context.Context, db DBTX, p ReadAttemptsParams) (uint32, error)
 
-	// InsertParked writes an event, or an unreadable message, that was given up on.
+	// InsertParked writes an event, or an unreadable message, that was given up on, or
+	// renews the reason of one that is there.
 	InsertParked(ctx context.Context, db DBTX, p InsertParkedParams) error
 	// LockParked reads it for a change.
 	LockParked(ctx context.Context, db DBTX, p LockParkedParams) (ParkedRow, error)

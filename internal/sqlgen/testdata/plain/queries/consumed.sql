@@ -30,9 +30,11 @@ FROM consumer_failure
 WHERE consumer_name = ? AND event_id = ?;
 
 -- name: InsertParked :exec
--- InsertParked keeps what a consumer gave up on.
+-- InsertParked keeps what a consumer gave up on. It is there already when somebody
+-- has deleted its dedup row, and it came again.
 INSERT INTO parked_event (consumer_name, event_id, event_type, kind, reason, attempts, attributes, headers, body, parked_at)
-VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, UTC_TIMESTAMP() + INTERVAL MICROSECOND(CURRENT_TIMESTAMP(6)) MICROSECOND);
+VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, UTC_TIMESTAMP() + INTERVAL MICROSECOND(CURRENT_TIMESTAMP(6)) MICROSECOND)
+ON DUPLICATE KEY UPDATE kind = VALUES(kind), reason = VALUES(reason), attempts = VALUES(attempts), parked_at = VALUES(parked_at);
 
 -- name: LockParked :one
 -- LockParked reads a parked event for a redrive.

@@ -153,6 +153,7 @@ func (q *Queries) InsertConsumed(ctx context.Context, arg InsertConsumedParams) 
 const insertParked = `-- name: InsertParked :exec
 INSERT INTO parked_event (consumer_name, event_id, event_type, kind, reason, attempts, attributes, headers, body, parked_at)
 VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, UTC_TIMESTAMP() + INTERVAL MICROSECOND(CURRENT_TIMESTAMP(6)) MICROSECOND)
+ON DUPLICATE KEY UPDATE kind = VALUES(kind), reason = VALUES(reason), attempts = VALUES(attempts), parked_at = VALUES(parked_at)
 `
 
 type InsertParkedParams struct {
@@ -167,7 +168,8 @@ type InsertParkedParams struct {
 	Body         []byte
 }
 
-// InsertParked keeps what a consumer gave up on.
+// InsertParked keeps what a consumer gave up on. It is there already when somebody
+// has deleted its dedup row, and it came again.
 func (q *Queries) InsertParked(ctx context.Context, arg InsertParkedParams) error {
 	_, err := q.db.ExecContext(ctx, insertParked,
 		arg.ConsumerName,
