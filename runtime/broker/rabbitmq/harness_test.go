@@ -197,8 +197,17 @@ func (r *rig) stored(queue string) []outbox.Envelope {
 // held asks the server how many messages a quorum queue holds, acknowledged by nobody; -1
 // when it doesn't answer.
 func (r *rig) held(queue string) int {
-	out, err := r.server.Eval(r.t.Context(), fmt.Sprintf(`{ok, Q} = rabbit_amqqueue:lookup(rabbit_misc:r(<<"/">>, queue, <<"%s">>)),
-		{ok, {_, N}, _} = ra:leader_query(amqqueue:get_pid(Q), fun rabbit_fifo:query_messages_total/1), N.`, queue))
+	return r.ask(queue, `{ok, {_, N}, _} = ra:leader_query(amqqueue:get_pid(Q), fun rabbit_fifo:query_messages_total/1), N.`)
+}
+
+// consumers asks the server how many read the queue, those included that wait for the single
+// active one to end; -1 when it doesn't answer.
+func (r *rig) consumers(queue string) int {
+	return r.ask(queue, `length(rabbit_amqqueue:consumers(Q)).`)
+}
+
+func (r *rig) ask(queue, question string) int {
+	out, err := r.server.Eval(r.t.Context(), fmt.Sprintf(`{ok, Q} = rabbit_amqqueue:lookup(rabbit_misc:r(<<"/">>, queue, <<"%s">>)), %s`, queue, question))
 	if err != nil {
 		r.t.Logf("%s: %v", queue, err)
 		return -1

@@ -94,9 +94,6 @@ func (s *subscription) run() error {
 	}
 }
 
-// consumerTag names the only consumer of a channel.
-const consumerTag = "outboxgen"
-
 // errTooOld wraps what checkVersion says.
 var errTooOld = errors.New("can't work with this broker")
 
@@ -126,9 +123,12 @@ func (s *subscription) session() error {
 				s.submit(channel, d)
 			}
 		case <-s.ctx.Done():
-			_ = channel.Cancel(consumerTag, true) // if it gets lost, so does the connection
+			// The consumer isn't cancelled first, and nothing is given back one by one: the
+			// next process would begin behind what this one still has. The end of the
+			// channel gives back everything at once, in its order; when it is
+			// answered, the acknowledgements before it have arrived.
 			s.close()
-			_ = channel.Close() // when it is answered, the acknowledgements before it have arrived
+			_ = channel.Close()
 			return s.ctx.Err()
 		}
 	}
@@ -155,7 +155,7 @@ func (s *subscription) begin(conn *connection) (*amqp.Channel, <-chan amqp.Deliv
 	if err := channel.Qos(s.cfg.Prefetch, 0, false); err != nil {
 		return nil, nil, fmt.Errorf("set the prefetch: %w", err)
 	}
-	deliveries, err := channel.Consume(s.cfg.Queue, consumerTag, false, false, false, false, nil)
+	deliveries, err := channel.Consume(s.cfg.Queue, "", false, false, false, false, nil)
 	if err != nil {
 		return nil, nil, fmt.Errorf("consume: %w", err)
 	}

@@ -261,10 +261,7 @@ func TestNoQueue(t *testing.T) {
 
 	result := make(chan error, 1)
 	go func() { result <- Subscribe(t.Context(), r.via(), h, r.subscribeConfig()) }()
-	waitUntil(t, "it reads", func() bool {
-		q, err := r.channel().QueueDeclarePassive(queue, true, false, false, false, nil)
-		return err == nil && q.Consumers == 1
-	})
+	waitUntil(t, "it reads", func() bool { return r.consumers(queue) == 1 })
 	r.delete(queue)
 	wantIs(t, receive(t, "Subscribe notices that its queue was deleted", result), ErrNoQueue)
 }
