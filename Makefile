@@ -50,6 +50,10 @@ server: setup ## Run a throwaway database until Ctrl-C and print its DSN (DB=mys
 broker: setup ## Run a throwaway broker until Ctrl-C and print its URL (BROKER=nats, rabbitmq or kafka)
 	go run ./internal/brokers/cmd/scratchbroker $(if $(BROKER),-broker $(BROKER))
 
+.PHONY: rabbitmq
+rabbitmq: setup ## Run a throwaway RabbitMQ server until Ctrl-C and print its URL
+	go run ./internal/rabbitserver/cmd/scratchrabbitmq
+
 .PHONY: bench
 bench: setup ## Measure drains, latencies and claims on both databases, ten minutes (BENCH_ARGS=-full: hours, -short: a minute)
 	$(WITH_SERVERS) -- go run ./internal/bench $(BENCH_ARGS)

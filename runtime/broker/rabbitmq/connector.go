@@ -4,8 +4,9 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
+	"math/rand/v2"
 	"net"
-	"slices"
 	"time"
 
 	amqp "github.com/rabbitmq/amqp091-go"
@@ -105,23 +106,12 @@ func (c Connector) dialOne(ctx context.Context, url string) (*connection, error)
 	return &connection{Connection: conn, socket: s}, nil
 }
 
-// fresh is the client library's configuration for one connection. The library writes into
-// what it points to: it empties passwords once it has logged in, and sets the TLS
-// server's name.
+// fresh is the client library's configuration for one connection. The library writes its
+// capabilities into the properties, and the first node's name into the TLS settings.
 func (c Connector) fresh() amqp.Config {
 	cfg := c.Config
 	cfg.Recovery = nil
-	cfg.SASL = slices.Clone(cfg.SASL)
-	for i, auth := range cfg.SASL {
-		switch auth := auth.(type) {
-		case *amqp.PlainAuth:
-			own := *auth
-			cfg.SASL[i] = &own
-		case *amqp.AMQPlainAuth:
-			own := *auth
-			cfg.SASL[i] = &own
-		}
-	}
+	cfg.Properties = maps.Clone(cfg.Properties)
 	if cfg.TLSClientConfig != nil {
 		cfg.TLSClientConfig = cfg.TLSClientConfig.Clone()
 	}
@@ -175,4 +165,15 @@ func sleep(ctx context.Context, d time.Duration) bool {
 	case <-ctx.Done():
 		return false
 	}
+}
+
+// backoff is the pause after the nth failure in a row: base, doubled with each up to
+// maximum, and varied by a fifth either way so that what failed together doesn't try
+// again together.
+func backoff(base, maximum time.Duration, n int) time.Duration {
+	d := maximum
+	if n--; n < 32 && base < maximum>>n {
+		d = base << n
+	}
+	return time.Duration(float64(d) * (0.8 + 0.4*rand.Float64()))
 }

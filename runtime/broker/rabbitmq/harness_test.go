@@ -2,7 +2,6 @@ package rabbitmq
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"log/slog"
 	"os"
@@ -198,8 +197,17 @@ func (r *rig) stored(queue string) []outbox.Envelope {
 // held asks the server how many messages a quorum queue holds, acknowledged by nobody; -1
 // when it doesn't answer.
 func (r *rig) held(queue string) int {
-	out, err := r.server.Eval(r.t.Context(), fmt.Sprintf(`{ok, Q} = rabbit_amqqueue:lookup(rabbit_misc:r(<<"/">>, queue, <<"%s">>)),
-		{ok, {_, N}, _} = ra:leader_query(amqqueue:get_pid(Q), fun rabbit_fifo:query_messages_total/1), N.`, queue))
+	return r.ask(queue, `{ok, {_, N}, _} = ra:leader_query(amqqueue:get_pid(Q), fun rabbit_fifo:query_messages_total/1), N.`)
+}
+
+// consumers asks the server how many read the queue, those included that wait for the single
+// active one to end; -1 when it doesn't answer.
+func (r *rig) consumers(queue string) int {
+	return r.ask(queue, `length(rabbit_amqqueue:consumers(Q)).`)
+}
+
+func (r *rig) ask(queue, question string) int {
+	out, err := r.server.Eval(r.t.Context(), fmt.Sprintf(`{ok, Q} = rabbit_amqqueue:lookup(rabbit_misc:r(<<"/">>, queue, <<"%s">>)), %s`, queue, question))
 	if err != nil {
 		r.t.Logf("%s: %v", queue, err)
 		return -1
@@ -248,40 +256,6 @@ func (r *rig) subscribe(h outbox.Handler, cfg SubscribeConfig) (stop func()) {
 	})
 	r.t.Cleanup(stop)
 	return stop
-}
-
-func receive[T any](t *testing.T, what string, c <-chan T) T {
-	t.Helper()
-	select {
-	case v := <-c:
-		return v
-	case <-time.After(30 * time.Second):
-		t.Fatalf("%s: not within 30s", what)
-		panic("unreachable")
-	}
-}
-
-func waitUntil(t *testing.T, what string, ok func() bool) {
-	t.Helper()
-	for deadline := time.Now().Add(30 * time.Second); !ok(); time.Sleep(2 * time.Millisecond) {
-		if time.Now().After(deadline) {
-			t.Fatalf("%s: not within 30s", what)
-		}
-	}
-}
-
-func wantKind(t *testing.T, err error, kind outbox.FailureKind) {
-	t.Helper()
-	if err == nil || outbox.FailureKindOf(err) != kind {
-		t.Errorf("%v, want %v", err, kind)
-	}
-}
-
-func wantIs(t *testing.T, err, target error) {
-	t.Helper()
-	if !errors.Is(err, target) {
-		t.Errorf("%v, want %v", err, target)
-	}
 }
 
 func publishOne(t *testing.T, p *Publisher, e outbox.Envelope) error {

@@ -47,8 +47,7 @@ func (r *received) ack(context.Context) {
 // confirmed that. It goes on trying until then, for what the broker took back itself
 // would come again at once. Other aggregates go on meanwhile.
 func (r *received) again(_ context.Context, after time.Duration) {
-	if after <= 0 { // the subscription ends
-		r.giveBack()
+	if after <= 0 { // the subscription ends, see session
 		return
 	}
 	queue := retryQueue(r.cfg.Queue, retryDelay(r.cfg.RetryDelays, after))
@@ -61,13 +60,12 @@ func (r *received) again(_ context.Context, after time.Duration) {
 			r.settleWaiting()
 			return
 		}
-		pause := r.pause(n)
+		pause := backoff(r.cfg.Backoff, r.cfg.MaxBackoff, n)
 		if r.ctx.Err() == nil {
 			r.log.Warn("the message couldn't be put into its queue to wait; it stays here",
 				append(r.attrs, "retry_queue", queue, "error", err, "again_in", pause.Round(time.Millisecond))...)
 		}
 		if !sleep(r.ctx, pause) {
-			r.giveBack()
 			return
 		}
 	}
@@ -79,7 +77,3 @@ func (r *received) settleWaiting() {
 		r.cfg.Stats.AckFailed.Add(1)
 	}
 }
-
-// giveBack returns the message to its queue, for another process or the next start. If that
-// gets lost, the end of the channel does the same.
-func (r *received) giveBack() { _ = r.delivery.Nack(false, true) }

@@ -3,7 +3,6 @@ package rabbitmq
 import (
 	"context"
 	"fmt"
-	"math/rand/v2"
 	"sync"
 	"time"
 
@@ -94,11 +93,7 @@ func (s *sender) lost() {
 // pause, with mu held, sets when to try next. It grows until a confirm comes.
 func (s *sender) pause() {
 	if s.failures > 0 {
-		d := s.maxBackoff
-		if n := s.failures - 1; n < 32 && s.backoff < s.maxBackoff>>n {
-			d = s.backoff << n
-		}
-		s.next = time.Now().Add(time.Duration(float64(d) * (0.8 + 0.4*rand.Float64())))
+		s.next = time.Now().Add(backoff(s.backoff, s.maxBackoff, s.failures))
 	}
 	s.failures++
 }

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
-	"math/rand/v2"
 	"strings"
 	"sync"
 	"time"
@@ -44,6 +43,7 @@ func Subscribe(ctx context.Context, c Connector, h outbox.Handler, cfg Subscribe
 		return err
 	}
 	cfg = cfg.withDefaults(h)
+	ctx, cancel := context.WithCancel(ctx)
 	s := &subscription{
 		ctx: ctx, connector: c.withDefaults(), cfg: cfg,
 		log:     cfg.Logger.With("consumer", h.Name(), "queue", cfg.Queue),
@@ -56,6 +56,7 @@ func Subscribe(ctx context.Context, c Connector, h outbox.Handler, cfg Subscribe
 	})
 	s.close = sync.OnceFunc(func() { s.engine.Close(cfg.ShutdownTimeout) })
 	defer s.close()
+	defer cancel() // before it, so that what waits here ends also when ctx hasn't
 	if err := s.run(); err != nil {
 		return fmt.Errorf("rabbitmq: subscription of %s to queue %s: %w", h.Name(), cfg.Queue, err)
 	}
@@ -85,24 +86,13 @@ func (s *subscription) run() error {
 		case time.Since(began) > s.cfg.MaxBackoff:
 			n = 1
 		}
-		pause := s.pause(n)
+		pause := backoff(s.cfg.Backoff, s.cfg.MaxBackoff, n)
 		s.log.Warn("not reading; trying again", "error", err, "again_in", pause.Round(time.Millisecond))
 		if !sleep(s.ctx, pause) {
 			return nil
 		}
 	}
 }
-
-func (s *subscription) pause(n int) time.Duration {
-	d := s.cfg.MaxBackoff
-	if n < 32 && s.cfg.Backoff < s.cfg.MaxBackoff>>(n-1) {
-		d = s.cfg.Backoff << (n - 1)
-	}
-	return time.Duration(float64(d) * (0.8 + 0.4*rand.Float64()))
-}
-
-// consumerTag names the only consumer of a channel.
-const consumerTag = "outboxgen"
 
 // errTooOld wraps what checkVersion says.
 var errTooOld = errors.New("can't work with this broker")
@@ -133,9 +123,12 @@ func (s *subscription) session() error {
 				s.submit(channel, d)
 			}
 		case <-s.ctx.Done():
-			_ = channel.Cancel(consumerTag, true) // if it gets lost, so does the connection
+			// The consumer isn't cancelled first, and nothing is given back one by one: the
+			// next process would begin behind what this one still has. The end of the
+			// channel gives back everything at once, in its order; when it is
+			// answered, the acknowledgements before it have arrived.
 			s.close()
-			_ = channel.Close() // when it is answered, the acknowledgements before it have arrived
+			_ = channel.Close()
 			return s.ctx.Err()
 		}
 	}
@@ -162,7 +155,7 @@ func (s *subscription) begin(conn *connection) (*amqp.Channel, <-chan amqp.Deliv
 	if err := channel.Qos(s.cfg.Prefetch, 0, false); err != nil {
 		return nil, nil, fmt.Errorf("set the prefetch: %w", err)
 	}
-	deliveries, err := channel.Consume(s.cfg.Queue, consumerTag, false, false, false, false, nil)
+	deliveries, err := channel.Consume(s.cfg.Queue, "", false, false, false, false, nil)
 	if err != nil {
 		return nil, nil, fmt.Errorf("consume: %w", err)
 	}

@@ -2,7 +2,6 @@ package rabbitmq
 
 import (
 	"context"
-	"encoding/binary"
 	"errors"
 	"fmt"
 	"strings"
@@ -137,108 +136,6 @@ func TestWaitsAtTheBroker(t *testing.T) {
 	waitUntil(t, "it is acknowledged", func() bool { return r.unacked("projector") == 0 })
 }
 
-func TestCutMidHandler(t *testing.T) {
-	t.Parallel()
-	r := newRig(t)
-	p, err := NewPublisher(r.connector(), PublisherConfig{Topology: r.topology})
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer p.Close()
-	entered, release := make(chan struct{}, 10), make(chan struct{})
-	stats := new(outbox.SubscribeStats)
-	cfg := r.subscribeConfig()
-	cfg.Stats = stats
-	r.subscribe(handler{name: "projector", handle: func(context.Context, outbox.Envelope) error {
-		entered <- struct{}{}
-		<-release
-		return nil
-	}}, cfg)
-	if err := publishOne(t, p, brokersuite.Event("a", 1)); err != nil {
-		t.Fatal(err)
-	}
-	receive(t, "the handler is called", entered)
-	r.proxy.cut()
-	waitUntil(t, "it is delivered again", func() bool { return stats.Delivered.Load() == 2 })
-	close(release)
-	receive(t, "the handler is called again", entered)
-	waitUntil(t, "it is acknowledged", func() bool { return r.unacked("projector") == 0 && stats.Acked.Load() == 1 })
-	if failed, n := stats.AckFailed.Load(), stats.Delivered.Load(); failed != 1 || n != 2 {
-		t.Errorf("%d lost acknowledgements, %d deliveries; want 1 and 2", failed, n)
-	}
-}
-
-// ackCounter reads what clients send as AMQP frames and counts acknowledgements.
-type ackCounter struct {
-	t   *testing.T
-	buf []byte
-	ack func(tag uint64)
-}
-
-func (a *ackCounter) write(b []byte) {
-	a.buf = append(a.buf, b...)
-	if len(a.buf) >= 8 && string(a.buf[:4]) == "AMQP" {
-		a.buf = a.buf[8:]
-	}
-	for len(a.buf) >= 7 {
-		size := int(binary.BigEndian.Uint32(a.buf[3:7])) + 8
-		if len(a.buf) < size {
-			return
-		}
-		frame := a.buf[:size]
-		a.buf = a.buf[size:]
-		if frame[0] == 1 && binary.BigEndian.Uint16(frame[7:]) == 60 && binary.BigEndian.Uint16(frame[9:]) == 80 {
-			if frame[19] != 0 {
-				a.t.Error("an acknowledgement of several messages at once")
-			}
-			a.ack(binary.BigEndian.Uint64(frame[11:]))
-		}
-	}
-}
-
-// Each acknowledgement that goes over the wire comes after the handler's return for that
-// message. The handler's return stands for the commit.
-func TestAckAfterHandle(t *testing.T) {
-	t.Parallel()
-	r := newRig(t)
-	p, err := NewPublisher(r.connector(), PublisherConfig{Topology: r.topology}) // not through the proxy
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer p.Close()
-	const n = 500
-	sent := eventsOf(n)
-	if got := count(publishAll(t, p, sent, nil)); got[""] != n {
-		t.Fatalf("%v", got)
-	}
-	var returned [n + 1]atomic.Bool // by delivery tag: one channel, events in their order
-	var acks atomic.Int64
-	position := make(map[uuid.UUID]int, n)
-	for i, e := range sent {
-		position[e.ID] = i + 1
-	}
-	counter := &ackCounter{t: t, ack: func(tag uint64) {
-		acks.Add(1)
-		if tag > n || !returned[tag].Load() {
-			t.Errorf("message %d was acknowledged before its handler had returned", tag)
-		}
-	}}
-	r.proxy.mu.Lock()
-	r.proxy.wrote = counter.write
-	r.proxy.mu.Unlock()
-	cfg := r.subscribeConfig()
-	cfg.Concurrency = 8
-	r.subscribe(handler{name: "projector", handle: func(_ context.Context, e outbox.Envelope) error {
-		time.Sleep(time.Millisecond) // work, so that an early acknowledgement would show
-		returned[position[e.ID]].Store(true)
-		return nil
-	}}, cfg)
-	waitUntil(t, "everything is acknowledged", func() bool { return r.unacked("projector") == 0 })
-	if acks.Load() != n {
-		t.Errorf("%d acknowledgements seen, want %d", acks.Load(), n)
-	}
-}
-
 func TestUnreadableIsParked(t *testing.T) {
 	t.Parallel()
 	r := newRig(t)
@@ -364,53 +261,7 @@ func TestNoQueue(t *testing.T) {
 
 	result := make(chan error, 1)
 	go func() { result <- Subscribe(t.Context(), r.via(), h, r.subscribeConfig()) }()
-	waitUntil(t, "it reads", func() bool {
-		q, err := r.channel().QueueDeclarePassive(queue, true, false, false, false, nil)
-		return err == nil && q.Consumers == 1
-	})
+	waitUntil(t, "it reads", func() bool { return r.consumers(queue) == 1 })
 	r.delete(queue)
 	wantIs(t, receive(t, "Subscribe notices that its queue was deleted", result), ErrNoQueue)
-}
-
-func TestSubscribeSettings(t *testing.T) {
-	t.Parallel()
-	c := Connector{URLs: []string{"amqp://127.0.0.1:1/"}}
-	good := handler{name: "projector"}
-	slow := handler{name: "projector", limits: outbox.Limits{Timeout: time.Hour}}
-	for name, s := range map[string]struct {
-		h   handler
-		cfg SubscribeConfig
-	}{
-		"no name":          {handler{}, SubscribeConfig{Queue: "q"}},
-		"no queue":         {good, SubscribeConfig{}},
-		"not in topology":  {good, SubscribeConfig{Topology: outbox.Topology{Consumers: []outbox.ConsumerTopology{{Name: "other", Queue: "q"}}}}},
-		"both":             {good, SubscribeConfig{Queue: "q", Topology: outbox.Topology{Consumers: []outbox.ConsumerTopology{{Name: "projector", Queue: "q"}}}}},
-		"negative":         {good, SubscribeConfig{Queue: "q", Backoff: -1}},
-		"small prefetch":   {good, SubscribeConfig{Queue: "q", Concurrency: 10, Prefetch: 5}},
-		"unsorted delays":  {good, SubscribeConfig{Queue: "q", RetryDelays: []time.Duration{2 * time.Second, time.Second}}},
-		"split delay":      {good, SubscribeConfig{Queue: "q", RetryDelays: []time.Duration{1500 * time.Microsecond}}},
-		"consumer_timeout": {slow, SubscribeConfig{Queue: "q"}},
-	} {
-		if err := Subscribe(t.Context(), c, s.h, s.cfg); err == nil {
-			t.Errorf("%s: no error", name)
-		}
-	}
-	ctx, cancel := context.WithCancel(t.Context())
-	cancel()
-	if err := Subscribe(ctx, c, good, SubscribeConfig{Queue: "q"}); err != nil {
-		t.Errorf("good settings, ended before it began: %v", err)
-	}
-}
-
-func TestRetryDelay(t *testing.T) {
-	t.Parallel()
-	delays := []time.Duration{time.Second, 5 * time.Second, time.Minute}
-	for wait, want := range map[time.Duration]time.Duration{
-		time.Millisecond: time.Second, time.Second: time.Second, 4999 * time.Millisecond: time.Second,
-		5 * time.Second: 5 * time.Second, 59 * time.Second: 5 * time.Second, time.Hour: time.Minute,
-	} {
-		if got := retryDelay(delays, wait); got != want {
-			t.Errorf("a wait of %v: %v, want %v", wait, got, want)
-		}
-	}
 }

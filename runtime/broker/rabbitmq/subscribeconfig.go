@@ -51,7 +51,8 @@ type SubscribeConfig struct {
 	ConsumerTimeout time.Duration
 
 	// ShutdownTimeout is how long handlers that are running when ctx ends may go on
-	// before their context is cancelled. Defaults to 20 s.
+	// before their context is cancelled. What has not begun goes back to the queue after
+	// them. Defaults to 20 s.
 	ShutdownTimeout time.Duration
 
 	// Logger gets what goes wrong: event ids, types, queues and the handlers' errors,

@@ -1,0 +1,52 @@
+package rabbitmq
+
+import (
+	"context"
+	"testing"
+	"time"
+
+	"github.com/outboxgen/outboxgen/runtime/outbox"
+)
+
+func TestSubscribeSettings(t *testing.T) {
+	t.Parallel()
+	c := Connector{URLs: []string{"amqp://127.0.0.1:1/"}}
+	good := handler{name: "projector"}
+	slow := handler{name: "projector", limits: outbox.Limits{Timeout: time.Hour}}
+	for name, s := range map[string]struct {
+		h   handler
+		cfg SubscribeConfig
+	}{
+		"no name":          {handler{}, SubscribeConfig{Queue: "q"}},
+		"no queue":         {good, SubscribeConfig{}},
+		"not in topology":  {good, SubscribeConfig{Topology: outbox.Topology{Consumers: []outbox.ConsumerTopology{{Name: "other", Queue: "q"}}}}},
+		"both":             {good, SubscribeConfig{Queue: "q", Topology: outbox.Topology{Consumers: []outbox.ConsumerTopology{{Name: "projector", Queue: "q"}}}}},
+		"negative":         {good, SubscribeConfig{Queue: "q", Backoff: -1}},
+		"small prefetch":   {good, SubscribeConfig{Queue: "q", Concurrency: 10, Prefetch: 5}},
+		"unsorted delays":  {good, SubscribeConfig{Queue: "q", RetryDelays: []time.Duration{2 * time.Second, time.Second}}},
+		"split delay":      {good, SubscribeConfig{Queue: "q", RetryDelays: []time.Duration{1500 * time.Microsecond}}},
+		"consumer_timeout": {slow, SubscribeConfig{Queue: "q"}},
+	} {
+		if err := Subscribe(t.Context(), c, s.h, s.cfg); err == nil {
+			t.Errorf("%s: no error", name)
+		}
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	if err := Subscribe(ctx, c, good, SubscribeConfig{Queue: "q"}); err != nil {
+		t.Errorf("good settings, ended before it began: %v", err)
+	}
+}
+
+func TestRetryDelay(t *testing.T) {
+	t.Parallel()
+	delays := []time.Duration{time.Second, 5 * time.Second, time.Minute}
+	for wait, want := range map[time.Duration]time.Duration{
+		time.Millisecond: time.Second, time.Second: time.Second, 4999 * time.Millisecond: time.Second,
+		5 * time.Second: 5 * time.Second, 59 * time.Second: 5 * time.Second, time.Hour: time.Minute,
+	} {
+		if got := retryDelay(delays, wait); got != want {
+			t.Errorf("a wait of %v: %v, want %v", wait, got, want)
+		}
+	}
+}
