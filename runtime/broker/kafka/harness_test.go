@@ -102,6 +102,7 @@ func (r *rig) via() Cluster {
 		kgo.Dialer(r.network.dial),
 		kgo.ProducerBatchCompression(kgo.NoCompression()),
 		kgo.HeartbeatInterval(50*time.Millisecond),
+		kgo.FetchMaxWait(250*time.Millisecond),
 		kgo.SessionTimeout(2*time.Second),
 	)}
 }
