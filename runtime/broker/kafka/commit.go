@@ -2,6 +2,7 @@ package kafka
 
 import (
 	"context"
+	"errors"
 	"maps"
 	"slices"
 	"time"
@@ -18,25 +19,47 @@ func (s *subscription) keepCommitting(ctx context.Context) {
 	for {
 		select {
 		case <-ticker.C:
-			s.commit(nil)
+			s.commit()
 		case <-ctx.Done():
 			return
 		}
 	}
 }
 
-// commit commits the offsets of partitions that have moved on; without any named, of
-// all that are ours.
-func (s *subscription) commit(of []*partition) {
+// commit commits the offsets of all partitions that are ours and have moved on.
+func (s *subscription) commit() {
 	s.commitMu.Lock()
 	defer s.commitMu.Unlock()
-	if of == nil {
-		// Looked up under commitMu: one that ends meanwhile is committed afterwards,
-		// by who ends it.
-		s.mu.Lock()
-		of = slices.Collect(maps.Values(s.partitions))
-		s.mu.Unlock()
+	// Looked up under commitMu: one that ends meanwhile is committed afterwards,
+	// by who ends it.
+	s.mu.Lock()
+	all := slices.Collect(maps.Values(s.partitions))
+	s.mu.Unlock()
+	ctx, cancel := context.WithTimeout(context.Background(), s.cfg.CommitTimeout)
+	defer cancel()
+	_ = s.commitOffsets(ctx, all) // it is logged, and made good by the next one
+}
+
+// rebalanceRetry is the wait before the last commit of a partition is tried again, when
+// the group was just being divided.
+const rebalanceRetry = 50 * time.Millisecond
+
+// commitLast commits the offsets of partitions that are given up.
+func (s *subscription) commitLast(ended []*partition) {
+	s.commitMu.Lock()
+	defer s.commitMu.Unlock()
+	ctx, cancel := context.WithTimeout(context.Background(), s.cfg.CommitTimeout)
+	defer cancel()
+	for errors.Is(s.commitOffsets(ctx, ended), kerr.RebalanceInProgress) {
+		select {
+		case <-time.After(rebalanceRetry):
+		case <-ctx.Done():
+			return
+		}
 	}
+}
+
+func (s *subscription) commitOffsets(ctx context.Context, of []*partition) (err error) {
 	moved := make(map[topicPartition]movement)
 	offsets := make(map[string]map[int32]kgo.EpochOffset)
 	for _, p := range of {
@@ -51,13 +74,12 @@ func (s *subscription) commit(of []*partition) {
 		offsets[p.topic][p.number] = at
 	}
 	if len(offsets) == 0 {
-		return
+		return nil
 	}
-	ctx, cancel := context.WithTimeout(context.Background(), s.cfg.CommitTimeout)
-	defer cancel()
-	s.client.CommitOffsetsSync(ctx, offsets, func(_ *kgo.Client, _ *kmsg.OffsetCommitRequest, resp *kmsg.OffsetCommitResponse, err error) {
-		s.committed(moved, resp, err)
+	s.client.CommitOffsetsSync(ctx, offsets, func(_ *kgo.Client, _ *kmsg.OffsetCommitRequest, resp *kmsg.OffsetCommitResponse, e error) {
+		err = s.committed(moved, resp, e)
 	})
+	return err
 }
 
 // movement is how far a partition has come.
@@ -69,7 +91,7 @@ type movement struct {
 
 // committed notes what the broker has taken. Offsets that it has not are
 // committed with the next ones.
-func (s *subscription) committed(moved map[topicPartition]movement, resp *kmsg.OffsetCommitResponse, err error) {
+func (s *subscription) committed(moved map[topicPartition]movement, resp *kmsg.OffsetCommitResponse, err error) error {
 	if err == nil {
 		for _, t := range resp.Topics {
 			for _, p := range t.Partitions {
@@ -88,10 +110,20 @@ func (s *subscription) committed(moved map[topicPartition]movement, resp *kmsg.O
 		s.cfg.Stats.AckFailed.Add(max(m.handled-m.partition.acked, 0))
 	}
 	switch {
-	case err != nil && !s.failing && !isRebalance(err):
+	case isRebalance(err):
+		s.cfg.Logger.Debug("offsets were not committed: the group is being divided anew", "error", err)
+		return err
+	case err != nil && !s.failing:
 		s.cfg.Logger.Warn("offsets can't be committed; what was handled may be delivered again", "error", err)
 	case err == nil && s.failing:
 		s.cfg.Logger.Info("offsets can be committed again")
 	}
 	s.failing = err != nil
+	return err
+}
+
+// isRebalance reports whether an offset was refused because the group is being
+// divided anew.
+func isRebalance(err error) bool {
+	return errors.Is(err, kerr.RebalanceInProgress) || errors.Is(err, kerr.IllegalGeneration) || errors.Is(err, kerr.UnknownMemberID)
 }

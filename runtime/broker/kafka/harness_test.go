@@ -23,30 +23,42 @@ import (
 
 const topic = "orders"
 
-// rig is a fake cluster with the topic orders, a network to it that can be broken, and
-// a client of its own that goes another way.
-type rig struct {
+// view looks at a topic of a cluster by a client of its own.
+type view struct {
 	t       *testing.T
+	brokers []string
+	topic   string
+	admin   *kgo.Client
+}
+
+func newView(t *testing.T, brokers []string, topic string) *view {
+	t.Helper()
+	admin, err := (Cluster{Brokers: brokers, Options: quick()}).client()
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(admin.Close)
+	return &view{t: t, brokers: brokers, topic: topic, admin: admin}
+}
+
+// rig is a fake cluster with the topic orders, and a network to it that can be broken.
+type rig struct {
+	*view
 	dir     string
 	ports   []int
 	cluster *kfake.Cluster
 	network *network
-	admin   *kgo.Client
 }
 
 func newRig(t *testing.T, partitions int32) *rig {
 	t.Helper()
-	r := &rig{t: t, dir: t.TempDir(), network: newNetwork()}
+	r := &rig{view: &view{t: t}, dir: t.TempDir(), network: newNetwork()}
 	r.start(kfake.SeedTopics(partitions, topic))
 	t.Cleanup(func() { r.cluster.Close() })
 	for _, addr := range r.cluster.ListenAddrs() {
 		r.ports = append(r.ports, portOf(t, addr))
 	}
-	var err error
-	if r.admin, err = (Cluster{Brokers: r.cluster.ListenAddrs(), Options: quick()}).client(); err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(r.admin.Close)
+	r.view = newView(t, r.cluster.ListenAddrs(), topic)
 	return r
 }
 
@@ -97,11 +109,14 @@ func quick() []kgo.Opt {
 
 // via is the cluster through the breakable network. Batches aren't compressed, so that
 // events can be found in them.
-func (r *rig) via() Cluster {
-	return Cluster{Brokers: r.cluster.ListenAddrs(), Options: append(quick(),
-		kgo.Dialer(r.network.dial),
+func (r *rig) via() Cluster { return through(r.network, r.brokers) }
+
+func through(n *network, brokers []string) Cluster {
+	return Cluster{Brokers: brokers, Options: append(quick(),
+		kgo.Dialer(n.dial),
 		kgo.ProducerBatchCompression(kgo.NoCompression()),
 		kgo.HeartbeatInterval(50*time.Millisecond),
+		kgo.FetchMaxWait(250*time.Millisecond),
 		kgo.SessionTimeout(2*time.Second),
 	)}
 }
@@ -146,29 +161,29 @@ func holds(req kmsg.Request, id uuid.UUID) bool {
 }
 
 // stored decodes everything that the topic holds, partition by partition.
-func (r *rig) stored() []outbox.Envelope {
-	r.t.Helper()
+func (v *view) stored() []outbox.Envelope {
+	v.t.Helper()
 	var all []outbox.Envelope
-	for _, rec := range r.records() {
+	for _, rec := range v.records() {
 		e, err := read(rec).envelope(rec.Value)
 		if err != nil {
-			r.t.Fatalf("partition %d, offset %d: %v", rec.Partition, rec.Offset, err)
+			v.t.Fatalf("partition %d, offset %d: %v", rec.Partition, rec.Offset, err)
 		}
 		all = append(all, e)
 	}
 	return all
 }
 
-func (r *rig) records() (all []*kgo.Record) {
-	r.t.Helper()
-	ctx, cancel := context.WithTimeout(r.t.Context(), 30*time.Second)
+func (v *view) records() (all []*kgo.Record) {
+	v.t.Helper()
+	ctx, cancel := context.WithTimeout(v.t.Context(), 30*time.Second)
 	defer cancel()
-	ends, err := kadm.NewClient(r.admin).ListEndOffsets(ctx, topic)
+	ends, err := kadm.NewClient(v.admin).ListEndOffsets(ctx, v.topic)
 	if err == nil {
 		err = ends.Error()
 	}
 	if err != nil {
-		r.t.Fatalf("end offsets: %v", err)
+		v.t.Fatalf("end offsets: %v", err)
 	}
 	offsets := make(map[int32]kgo.Offset)
 	var want int64
@@ -181,35 +196,35 @@ func (r *rig) records() (all []*kgo.Record) {
 	if want == 0 {
 		return nil
 	}
-	reader, err := (Cluster{Brokers: r.cluster.ListenAddrs(), Options: quick()}).client(
-		kgo.ConsumePartitions(map[string]map[int32]kgo.Offset{topic: offsets}))
+	reader, err := (Cluster{Brokers: v.brokers, Options: quick()}).client(
+		kgo.ConsumePartitions(map[string]map[int32]kgo.Offset{v.topic: offsets}))
 	if err != nil {
-		r.t.Fatal(err)
+		v.t.Fatal(err)
 	}
 	defer reader.Close()
 	byPartition := make(map[int32][]*kgo.Record)
 	for n := int64(0); n < want; {
 		fetches := reader.PollFetches(ctx)
 		if ctx.Err() != nil {
-			r.t.Fatalf("read back: %d of %d records", n, want)
+			v.t.Fatalf("read back: %d of %d records", n, want)
 		}
 		fetches.EachRecord(func(rec *kgo.Record) {
 			byPartition[rec.Partition] = append(byPartition[rec.Partition], rec)
 			n++
 		})
 	}
-	for p := range int32(len(ends[topic])) { //nolint:gosec // few
+	for p := range int32(len(ends[v.topic])) { //nolint:gosec // few
 		all = append(all, byPartition[p]...)
 	}
 	return all
 }
 
 // unacked is what the group has not committed, -1 while the broker doesn't answer.
-func (r *rig) unacked(group string) int {
-	ctx, cancel := context.WithTimeout(r.t.Context(), 2*time.Second)
+func (v *view) unacked(group string) int {
+	ctx, cancel := context.WithTimeout(v.t.Context(), 2*time.Second)
 	defer cancel()
-	admin := kadm.NewClient(r.admin)
-	ends, err := admin.ListEndOffsets(ctx, topic)
+	admin := kadm.NewClient(v.admin)
+	ends, err := admin.ListEndOffsets(ctx, v.topic)
 	if err != nil || ends.Error() != nil {
 		return -1
 	}
@@ -220,7 +235,7 @@ func (r *rig) unacked(group string) int {
 	n := 0
 	ends.Each(func(end kadm.ListedOffset) {
 		n += int(end.Offset)
-		if c, ok := committed.Lookup(topic, end.Partition); ok && c.At > 0 {
+		if c, ok := committed.Lookup(v.topic, end.Partition); ok && c.At > 0 {
 			n -= int(c.At)
 		}
 	})

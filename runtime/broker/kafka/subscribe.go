@@ -10,7 +10,6 @@ import (
 	"time"
 
 	"github.com/twmb/franz-go/pkg/kadm"
-	"github.com/twmb/franz-go/pkg/kerr"
 	"github.com/twmb/franz-go/pkg/kgo"
 
 	"github.com/outboxgen/outboxgen/runtime/outbox"
@@ -150,7 +149,7 @@ func (s *subscription) run() (again bool) {
 	stop()
 	committer.Wait()
 	if !s.remade { // the offsets are those of the old topic
-		s.commit(ended)
+		s.commitLast(ended)
 	}
 	// A member that doesn't say that it leaves is waited for until its session ends.
 	ctx, cancel := context.WithTimeout(context.Background(), s.cfg.CommitTimeout)
@@ -215,7 +214,7 @@ func (s *subscription) assigned(_ context.Context, _ *kgo.Client, added map[stri
 
 // revoked ends assignments while they are still ours: what is done is committed.
 func (s *subscription) revoked(_ context.Context, _ *kgo.Client, gone map[string][]int32) {
-	s.commit(s.end(flatten(gone)))
+	s.commitLast(s.end(flatten(gone)))
 }
 
 // lost ends assignments that are perhaps another's already.
@@ -249,10 +248,4 @@ func (s *subscription) end(gone []topicPartition) []*partition {
 	}
 	ending.Wait()
 	return ended
-}
-
-// isRebalance reports whether an offset was refused because the group is being
-// divided anew.
-func isRebalance(err error) bool {
-	return errors.Is(err, kerr.RebalanceInProgress) || errors.Is(err, kerr.IllegalGeneration) || errors.Is(err, kerr.UnknownMemberID)
 }

@@ -78,6 +78,50 @@ func TestRebalance(t *testing.T) {
 	t.Logf("%d calls beyond the first of an event, %d commits", c.repeats(), audit.commits)
 }
 
+// TestHandover: a partition that goes to another member in good order takes along
+// how far it has come, however seldom offsets are committed otherwise.
+func TestHandover(t *testing.T) {
+	t.Parallel()
+	r := newRig(t, 6)
+	p := r.publisher(PublisherConfig{})
+	first, second := events(50, 4), events(50, 4)
+	r.publish(p, first)
+	c := newConsumer(nil)
+	cfg := subscribeConfig()
+	cfg.CommitInterval = time.Hour
+	cfg.Logger = slog.New(slog.NewTextHandler(t.Output(), &slog.HandlerOptions{Level: slog.LevelDebug}))
+	stop := r.subscribe(c, cfg)
+	c.waitAll(t, first)
+	other := newConsumer(nil)
+	r.subscribe(other, cfg)
+	eventually(t, "some partitions are handed over", func() bool { return r.unacked(c.Name()) < len(first) })
+	r.publish(p, second)
+	waitBoth := func() bool {
+		return !slices.ContainsFunc(second, func(e outbox.Envelope) bool { return !c.isDone(e.ID) && !other.isDone(e.ID) })
+	}
+	eventually(t, "both handle the rest", waitBoth)
+	stop()
+	eventually(t, "the other has all partitions", func() bool { return other.polls(r) })
+	if n := c.repeats() + other.repeats(); n != 0 {
+		t.Errorf("%d events were handled twice by one member", n)
+	}
+	for _, e := range slices.Concat(first, second) {
+		if c.isDone(e.ID) && other.isDone(e.ID) {
+			t.Errorf("event %v was handled by both: of the first %v", e, slices.ContainsFunc(first, func(f outbox.Envelope) bool { return f.ID == e.ID }))
+		}
+	}
+}
+
+// polls reports whether the consumer gets an event of each partition.
+func (c *consumer) polls(r *rig) bool {
+	r.t.Helper()
+	more := events(50, 1)
+	p := r.publisher(PublisherConfig{})
+	r.publish(p, more)
+	c.waitAll(r.t, more)
+	return true
+}
+
 // checkOrder fails when an event was finished for the first time behind a later one of
 // its aggregate.
 func checkOrder(t *testing.T, c *consumer) {

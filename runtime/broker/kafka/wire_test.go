@@ -77,7 +77,7 @@ func TestUnreadable(t *testing.T) {
 	}
 	for name, spoil := range map[string]func(*kgo.Record){
 		"no headers":      func(r *kgo.Record) { r.Headers = nil },
-		"attribute twice": func(r *kgo.Record) { r.Headers = append(r.Headers, header("CE_ID", "secret")) },
+		"attribute twice": func(r *kgo.Record) { r.Headers = append(r.Headers, header("CE_Subject", "secret")) },
 		"not UTF-8":       func(r *kgo.Record) { r.Headers = append(r.Headers, header("ce_extra", "secret\xff")) },
 		"batch mode": func(r *kgo.Record) {
 			r.Headers = []kgo.RecordHeader{header(contentType, "application/cloudevents-batch+json")}
