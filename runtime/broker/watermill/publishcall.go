@@ -87,19 +87,20 @@ func (c *call) send(m outgoing) error {
 	m.message.SetContext(ctx)
 	done := make(chan error, 1)
 	go func() {
-		// A publisher that doesn't return keeps its place.
+		// A publisher that doesn't return keeps its place; whoever gets the place
+		// afterwards sees what follows from the answer.
 		defer func() { <-c.publisher.window }()
-		done <- c.publish(m)
+		done <- c.answered(m, c.publish(m))
 	}()
 	select {
 	case err := <-done:
-		return c.answered(ctx, m, err)
+		return err
 	case <-ctx.Done():
 	case <-c.publisher.closed:
 	}
 	select {
 	case err := <-done: // at the last moment; it counts
-		return c.answered(ctx, m, err)
+		return err
 	default:
 	}
 	cause := context.Cause(ctx)
@@ -178,16 +179,13 @@ func (c *call) panic() any {
 var errPanicked = errors.New("the wrapped publisher panicked")
 
 // answered is the result of a message whose publish returned.
-func (c *call) answered(ctx context.Context, m outgoing, err error) error {
+func (c *call) answered(m outgoing, err error) error {
 	if err == nil {
 		return nil
 	}
 	result := &outbox.PublishError{Kind: c.publisher.cfg.Classify(err), Err: err}
-	switch {
-	case result.Kind == outbox.FailureUnavailable:
+	if result.Kind == outbox.FailureUnavailable {
 		c.stop(m.topic, result)
-	case result.Kind == outbox.FailureUnknown && ctx.Err() != nil:
-		c.halt(result) // it gave up when its time was over: so would the others
 	}
 	return result
 }

@@ -162,8 +162,8 @@ func TestPublisherThatHangs(t *testing.T) {
 		}
 		return nil
 	}), PublisherConfig{AckTimeout: 30 * time.Millisecond, MaxInFlight: 1})
-	results := p.Publish(t.Context(), []outbox.Envelope{brokersuite.Event("a", 1), brokersuite.Event("a", 2)})
-	if got, want := kinds(results), []string{"unknown", "held back"}; !slices.Equal(got, want) {
+	results := p.Publish(t.Context(), []outbox.Envelope{brokersuite.Event("a", 1), brokersuite.Event("a", 2), brokersuite.Event("a", 3)})
+	if got, want := kinds(results), []string{"unknown", "held back", "held back"}; !slices.Equal(got, want) {
 		t.Errorf("%v, want %v", got, want)
 	}
 	if !errors.Is(results[0], errAckTimeout) {
@@ -190,6 +190,26 @@ func TestPublisherThatHangs(t *testing.T) {
 	}
 }
 
+// Those that wait for a place which a hanging publisher keeps don't wait for ever.
+func TestHangReleasesThoseThatWait(t *testing.T) {
+	t.Parallel()
+	release := make(chan struct{})
+	defer close(release)
+	p := newPublisher(t, publishFunc(func(string, *message.Message) error {
+		<-release
+		return nil
+	}), PublisherConfig{AckTimeout: 20 * time.Millisecond, MaxInFlight: 1})
+	results := make(chan []error, 1)
+	go func() {
+		results <- p.Publish(t.Context(), []outbox.Envelope{brokersuite.Event("a", 1), brokersuite.Event("b", 1)})
+	}()
+	got := kinds(receive(t, "Publish returns", results))
+	slices.Sort(got)
+	if !slices.Equal(got, []string{"held back", "unknown"}) {
+		t.Errorf("%v, want one unknown and one held back", got)
+	}
+}
+
 // One message without an answer is enough: the others would wait as long.
 func TestNoAnswerStopsTheCall(t *testing.T) {
 	t.Parallel()
@@ -213,7 +233,8 @@ func TestNoAnswerStopsTheCall(t *testing.T) {
 			t.Errorf("message %d is %s", i, kind)
 		}
 	}
-	if n := calls.Load(); n != int64(unknown) || unknown == 0 || unknown > 4 {
+	// A place may be taken just before the call is stopped.
+	if n := calls.Load(); n != int64(unknown) || unknown == 0 || unknown > 10 {
 		t.Errorf("%d calls and %d unknown, want as many, and few", n, unknown)
 	}
 }
@@ -238,7 +259,7 @@ func TestPublishAfterClose(t *testing.T) {
 		close(entered)
 		<-release
 		return nil
-	}), PublisherConfig{})
+	}), PublisherConfig{AckTimeout: time.Hour})
 	results := make(chan []error, 1)
 	go func() { results <- p.Publish(t.Context(), []outbox.Envelope{brokersuite.Event("a", 1)}) }()
 	receive(t, "the message is handed over", entered)

@@ -129,6 +129,16 @@ func (b *pubSub) nacks(group, topic string) int {
 	return b.groups[groupTopic{group, topic}].nacks
 }
 
+// flight is how many messages a group was handed and has not ended.
+func (b *pubSub) flight(group, topic string) int {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if p := b.groups[groupTopic{group, topic}]; p != nil {
+		return len(p.flight)
+	}
+	return 0
+}
+
 func (b *pubSub) Close() error { return nil }
 
 // subscriber is a member of a group.

@@ -73,6 +73,26 @@ func TestHeldMessageIsGivenBackAtTheEnd(t *testing.T) {
 	eventually(t, "it is acknowledged", func() bool { return b.unacked("projector") == 0 })
 }
 
+// What waits for another try takes its place of Prefetch.
+func TestPrefetch(t *testing.T) {
+	t.Parallel()
+	b := newPubSub(t, 100)
+	for i := range 20 {
+		put(t, b, brokersuite.Event(string(rune('a'+i)), 1))
+	}
+	cfg := subscribeConfig()
+	cfg.Prefetch, cfg.Backoff, cfg.MaxBackoff = 3, time.Hour, time.Hour
+	subscribe(t, b.subscriber("projector"), newHandler(func(context.Context, outbox.Envelope) error {
+		return errors.New("not here")
+	}), cfg)
+	// One more is taken and waits for room.
+	eventually(t, "as many as allowed are here", func() bool { return b.flight("projector", topic) >= 4 })
+	time.Sleep(50 * time.Millisecond) // nothing tells that nothing happens
+	if n := cfg.Stats.Delivered.Load(); n != 3 {
+		t.Errorf("%d messages were taken, want 3", n)
+	}
+}
+
 // Subscribe returns after the wrapped subscriber has seen the last acknowledgement, and
 // ends the subscription after that.
 func TestLastAcknowledgementIsPassedOn(t *testing.T) {
