@@ -122,8 +122,8 @@ func TestLastAcknowledgementIsPassedOn(t *testing.T) {
 	select {
 	case <-ended:
 		t.Error("the subscription was ended before the acknowledgement was seen")
-	case <-result:
-		t.Error("Subscribe returned before the acknowledgement was seen")
+	case err := <-result:
+		t.Fatalf("Subscribe returned before the acknowledgement was seen: %v", err)
 	case <-time.After(50 * time.Millisecond): // nothing tells that nothing happens
 	}
 	seen()

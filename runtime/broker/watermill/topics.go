@@ -13,7 +13,7 @@ import (
 func checkTopics(t outbox.Topology, topic func(string) string) error {
 	switch {
 	case len(t.Events) > 0 && topic != nil:
-		return errors.New("Topology and Topic exclude each other")
+		return errors.New("the settings Topology and Topic exclude each other")
 	case len(t.Events) == 0 && topic == nil:
 		return errors.New("needs Topology or Topic: where events go")
 	}
