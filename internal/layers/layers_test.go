@@ -72,6 +72,22 @@ var mayDepend = []struct {
 		ours:    []string{module + "/runtime/outbox", module + "/runtime/internal/delivery"},
 	},
 	{
+		pkgs: module + "/runtime/broker/kafka",
+		modules: []string{
+			"github.com/google/uuid", "github.com/twmb/franz-go", "github.com/twmb/franz-go/pkg/kmsg", "github.com/twmb/franz-go/pkg/kadm",
+			"github.com/klauspost/compress", "github.com/pierrec/lz4/v4", // of franz-go
+		},
+		ours: []string{module + "/runtime/outbox", module + "/runtime/internal/delivery"},
+	},
+	{
+		pkgs: module + "/runtime/broker/watermill",
+		modules: []string{
+			"github.com/google/uuid", "github.com/ThreeDotsLabs/watermill",
+			"github.com/lithammer/shortuuid/v3", "github.com/oklog/ulid", "github.com/pkg/errors", // of Watermill
+		},
+		ours: []string{module + "/runtime/outbox", module + "/runtime/internal/delivery"},
+	},
+	{
 		pkgs: module + "/gen/orderevents",
 		modules: []string{
 			"github.com/google/uuid",
@@ -127,9 +143,9 @@ type listed struct {
 	Module     struct{ Path string }
 }
 
-func dependencies(t *testing.T, pkg string) []listed {
+func dependencies(t *testing.T, pkgs ...string) []listed {
 	t.Helper()
-	out, err := exec.Command("go", "list", "-deps", "-json=ImportPath,Standard,Module", pkg).Output()
+	out, err := exec.Command("go", append([]string{"list", "-deps", "-json=ImportPath,Standard,Module"}, pkgs...)...).Output()
 	if err != nil {
 		t.Fatalf("go list: %v", err)
 	}
