@@ -17,8 +17,8 @@ help: ## List the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "%-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
 .PHONY: demo
-demo: setup ## Show the whole story on a real database and a real broker (DB=mysql or DB=mariadb)
-	go run ./example/demo $(if $(DB),-db $(DB))
+demo: setup ## Show the whole story on a real database and a real broker (DB=mysql|mariadb, BROKER=nats|rabbitmq|kafka)
+	go run ./example/demo $(if $(DB),-db $(DB)) $(if $(BROKER),-broker $(BROKER))
 
 .PHONY: test
 test: setup-cc check vet ## Run every test, on a private MySQL and a private MariaDB
@@ -46,9 +46,9 @@ build: setup ## Build bin/outboxgen
 server: setup ## Run a throwaway database until Ctrl-C and print its DSN (DB=mysql or DB=mariadb)
 	$(WITH_SERVERS) -$(or $(DB),mysql) -- go run ./internal/dbserver/cmd/scratch
 
-.PHONY: nats
-nats: setup ## Run a throwaway NATS server until Ctrl-C and print its URL
-	go run ./internal/natsserver/cmd/scratchnats
+.PHONY: broker
+broker: setup ## Run a throwaway broker until Ctrl-C and print its URL (BROKER=nats, rabbitmq or kafka)
+	go run ./internal/brokers/cmd/scratchbroker $(if $(BROKER),-broker $(BROKER))
 
 .PHONY: bench
 bench: setup ## Measure drains, latencies and claims on both databases, ten minutes (BENCH_ARGS=-full: hours, -short: a minute)

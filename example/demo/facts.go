@@ -4,10 +4,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"strconv"
 	"time"
 
-	"github.com/nats-io/nats.go/jetstream"
 	"github.com/shopspring/decimal"
 
 	"github.com/outboxgen/outboxgen/gen/orderevents"
@@ -33,6 +31,15 @@ type facts struct {
 	consumerDeath    consumerDeath
 	blocked          blockedTenantFacts
 	foreignKeyErrors int64
+	parked           []parkedFacts
+	redrives         outbox.ConsumerStats
+}
+
+// parkedFacts is an event that a consumer gave up on, and how its redrive ended.
+type parkedFacts struct {
+	event, kind string
+	attempts    int
+	redriven    outbox.Handling
 }
 
 type orderRow struct {
@@ -80,8 +87,7 @@ type salesRow struct {
 // consumerFacts are summed over the processes of a consumer.
 type consumerFacts struct {
 	outbox.ConsumerStats
-	Deliveries uint64 // by the broker's count
-	Reported   bool   // its process told its figures
+	Reported bool // its process told its figures
 }
 
 // oldRows counts an event published long ago and its dedup rows.
@@ -182,33 +188,12 @@ func (c *cast) collectEffects(ctx context.Context, f *facts) (err error) {
 	return nil
 }
 
-// collectStream reads the whole stream, not the consumers' view of it.
-func (c *cast) collectStream(ctx context.Context, f *facts) error {
-	ctx, cancel := context.WithTimeoutCause(ctx, 30*time.Second, errors.New("the stream was not read within 30 s"))
+// collectStream reads all that the broker was given, not the consumers' view of it.
+func (c *cast) collectStream(ctx context.Context, f *facts) (err error) {
+	ctx, cancel := context.WithTimeoutCause(ctx, 30*time.Second, errors.New("the broker's messages were not read within 30 s"))
 	defer cancel()
-	stream, err := c.stage.js.Stream(ctx, streamName)
-	if err != nil {
-		return fmt.Errorf("read the stream: %w", err)
-	}
-	consumer, err := stream.OrderedConsumer(ctx, jetstream.OrderedConsumerConfig{HeadersOnly: true})
-	if err != nil {
-		return fmt.Errorf("read the stream: %w", err)
-	}
-	messages, err := consumer.Messages()
-	if err != nil {
-		return fmt.Errorf("read the stream: %w", err)
-	}
-	defer messages.Stop()
-	for range stream.CachedInfo().State.Msgs {
-		m, err := messages.Next(jetstream.NextContext(ctx))
-		if err != nil {
-			return fmt.Errorf("read the stream: %w", errors.Join(err, context.Cause(ctx)))
-		}
-		h := m.Headers()
-		version, _ := strconv.ParseInt(h.Get("ce-aggregateversion"), 10, 64) // what is no number is judged as 0
-		f.stream = append(f.stream, streamMessage{
-			EventID: h.Get("ce-id"), Type: h.Get("ce-type"), Order: h.Get("ce-subject"), Version: version,
-		})
+	if f.stream, err = c.stage.broker.messages(ctx); err != nil {
+		return fmt.Errorf("read the broker's messages: %w", errors.Join(err, context.Cause(ctx)))
 	}
 	return nil
 }
@@ -218,19 +203,18 @@ func (c *cast) collectStream(ctx context.Context, f *facts) error {
 func (c *cast) collectConsumers(ctx context.Context, f *facts) error {
 	f.consumers = map[string]*consumerFacts{}
 	for _, name := range consumerNames {
-		info, err := c.consumerInfo(ctx, name)
-		if err != nil {
-			return err
-		}
-		sum := &consumerFacts{Deliveries: info.Delivered.Consumer}
+		sum := &consumerFacts{}
 		if stats := c.seen.stats[name].Load(); stats != nil {
 			sum.ConsumerStats, sum.Reported = outbox.ConsumerStats(*stats), true
 		}
 		if name == orderevents.ConsumerNameNotificationPlanner {
-			sum.Attempts += f.consumerDeath.stats.Attempts
-			sum.Applied += f.consumerDeath.stats.Applied
-			sum.Duplicates += f.consumerDeath.stats.Duplicates
-			sum.Errors += f.consumerDeath.stats.Errors
+			for _, other := range []outbox.ConsumerStats{f.consumerDeath.stats, f.redrives} {
+				sum.Attempts += other.Attempts
+				sum.Applied += other.Applied
+				sum.Duplicates += other.Duplicates
+				sum.Parked += other.Parked
+				sum.Errors += other.Errors
+			}
 		}
 		f.consumers[name] = sum
 	}

@@ -24,14 +24,14 @@ func printTable(out *printer, f *facts) {
 	row("requests", "%s orders asked for in %s requests, %s repeats answered with the first's order, %s sent again after a 503",
 		number(len(f.answers.orders)+len(f.answers.refusals)), number(f.answers.posts), number(f.answers.repeats), number(f.answers.unsettled))
 	row("events by status", "%s", eventsByStatus(f.events))
-	row("stream", "%s, %s of them repeats of an event", count(len(f.stream), "message"), number(len(f.stream)-len(distinct(f.stream))))
+	row("broker", "%s, %s of them repeats of an event", count(len(f.stream), "message"), number(len(f.stream)-len(distinct(f.stream))))
 	out.say("")
-	out.say("%-20s %10s %9s %9s %11s %7s %11s  %s", "consumer",
-		"deliveries", "attempts", "applied", "duplicates", "errors", "dedup rows", "effects")
+	out.say("%-20s %9s %9s %11s %7s %7s %11s  %s", "consumer",
+		"attempts", "applied", "duplicates", "parked", "errors", "dedup rows", "effects")
 	for _, name := range consumerNames {
 		c := f.consumers[name]
-		out.say("%-20s %10s %9s %9s %11s %7s %11s  %s", name, number(c.Deliveries), number(c.Attempts), number(c.Applied),
-			number(c.Duplicates), number(c.Errors), number(len(f.dedup[name])), effects(name, f))
+		out.say("%-20s %9s %9s %11s %7s %7s %11s  %s", name, number(c.Attempts), number(c.Applied),
+			number(c.Duplicates), number(c.Parked), number(c.Errors), number(len(f.dedup[name])), effects(name, f))
 	}
 }
 

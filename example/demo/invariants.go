@@ -42,6 +42,7 @@ func judge(f *facts) []verdict {
 		judgeJobs(f),
 		judgeSales(f),
 		judgeForeignKey(f),
+		judgeParked(f),
 		judgeAttempts(f),
 		judgePurge(f),
 	}

@@ -52,13 +52,14 @@ func healthy() *facts {
 			{blockedTenant, "2026-01-02", "EUR"}: {1, ten},
 		},
 		consumers: map[string]*consumerFacts{
-			planner: {outbox.ConsumerStats{Attempts: 7, Applied: 3, Duplicates: 2, Errors: 2}, 7, true},
-			report:  {outbox.ConsumerStats{Attempts: 3, Applied: 2, Duplicates: 1}, 3, true},
+			planner: {outbox.ConsumerStats{Attempts: 8, Applied: 3, Duplicates: 2, Parked: 1, Errors: 2}, true},
+			report:  {outbox.ConsumerStats{Attempts: 3, Applied: 2, Duplicates: 1}, true},
 		},
 		relayDeath:       relayDeath{bySIGKILL: true, batch: []leftEvent{{id: "a2", state: "PUBLISHING", heldByVictim: true, leaseUntil: leaseEnd}}},
 		consumerDeath:    consumerDeath{bySIGKILL: true, event: "a1", dedupRows: 1, jobs: 1},
 		blocked:          blockedTenantFacts{published: 1},
 		foreignKeyErrors: 2,
+		parked:           []parkedFacts{{event: "a2", kind: "attempts", attempts: 4, redriven: outbox.Applied}},
 		old:              oldRows{before: 3},
 	}
 }
@@ -126,16 +127,19 @@ func TestBrokenFactsFail(t *testing.T) {
 		"an order added twice": {func(f *facts) {
 			f.sales[salesKey{1, "2026-01-02", "EUR"}] = salesRow{2, decimal.NewFromInt(10)}
 		}, "the sales report"},
-		"a sum of nothing":             {func(f *facts) { f.sales[salesKey{9, "2026-01-02", "EUR"}] = salesRow{} }, "the sales report"},
-		"no foreign-key error":         {func(f *facts) { f.foreignKeyErrors = 0 }, "a foreign-key error"},
-		"one kept its dedup row":       {func(f *facts) { f.blocked.dedupRows = 1 }, "a foreign-key error"},
-		"one kept its job":             {func(f *facts) { f.blocked.jobs = 1 }, "a foreign-key error"},
-		"one wasn't counted":           {func(f *facts) { f.consumers[planner].Errors = 1 }, "a foreign-key error"},
-		"one was never applied":        {func(f *facts) { f.jobs = f.jobs[:2] }, "a foreign-key error"},
-		"an attempt got lost":          {func(f *facts) { f.consumers[report].Attempts = 4 }, "every attempt"},
-		"applied without a dedup row":  {func(f *facts) { f.consumers[report].Applied, f.consumers[report].Attempts = 3, 4 }, "every attempt"},
-		"more attempts than delivered": {func(f *facts) { f.consumers[report].Deliveries = 2 }, "every attempt"},
-		"a consumer told nothing":      {func(f *facts) { f.consumers[report].Reported = false }, "every attempt"},
+		"a sum of nothing":            {func(f *facts) { f.sales[salesKey{9, "2026-01-02", "EUR"}] = salesRow{} }, "the sales report"},
+		"no foreign-key error":        {func(f *facts) { f.foreignKeyErrors = 0 }, "a foreign-key error"},
+		"one kept its dedup row":      {func(f *facts) { f.blocked.dedupRows = 1 }, "a foreign-key error"},
+		"one kept its job":            {func(f *facts) { f.blocked.jobs = 1 }, "a foreign-key error"},
+		"one wasn't counted":          {func(f *facts) { f.consumers[planner].Errors = 1 }, "a foreign-key error"},
+		"one was never applied":       {func(f *facts) { f.jobs = f.jobs[:2] }, "a foreign-key error"},
+		"an attempt got lost":         {func(f *facts) { f.consumers[report].Attempts = 4 }, "every attempt"},
+		"applied without a dedup row": {func(f *facts) { f.consumers[report].Applied, f.consumers[report].Attempts = 3, 4 }, "every attempt"},
+		"nothing was parked":          {func(f *facts) { f.parked = nil }, "an event that failed"},
+		"parked for another reason":   {func(f *facts) { f.parked[0].kind = "payload" }, "an event that failed"},
+		"its redrive was a duplicate": {func(f *facts) { f.parked[0].redriven = outbox.Duplicate }, "an event that failed"},
+		"its redrive left two jobs":   {func(f *facts) { f.jobs = append(f.jobs, f.jobs[2]) }, "an event that failed"},
+		"a consumer told nothing":     {func(f *facts) { f.consumers[report].Reported = false }, "every attempt"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			f := healthy()

@@ -19,6 +19,7 @@ import (
 	"os"
 	"os/signal"
 	"path/filepath"
+	"strings"
 	"syscall"
 	"time"
 
@@ -35,6 +36,7 @@ func storyTimeout(orders int) time.Duration {
 type options struct {
 	flavor  dbserver.Flavor
 	insist  bool // on the flavor: it was asked for
+	broker  string
 	orders  int
 	dsn     string
 	keep    bool
@@ -102,6 +104,7 @@ func parse(args []string) (options, error) {
 	flags := flag.NewFlagSet("demo", flag.ContinueOnError)
 	var opts options
 	db := flags.String("db", string(dbserver.MySQL), "the `database` to start, mysql or mariadb")
+	flags.StringVar(&opts.broker, "broker", "nats", "the `broker` to start: "+strings.Join(brokerNames(), ", "))
 	flags.IntVar(&opts.orders, "orders", 3000, "how many orders the clients ask for, at least 500")
 	flags.StringVar(&opts.dsn, "dsn", "", "go-sql-driver `DSN` of a server of your own, on which a database is created and dropped")
 	flags.BoolVar(&opts.keep, "keep", false, "at the end leave the servers running, to look around, until Ctrl-C")
@@ -119,6 +122,8 @@ func parse(args []string) (options, error) {
 		return complain(fmt.Sprintf("unexpected argument %q", flags.Arg(0)))
 	case opts.flavor != dbserver.MySQL && opts.flavor != dbserver.MariaDB:
 		return complain("-db is mysql or mariadb")
+	case brokerServers[opts.broker] == nil:
+		return complain("-broker is one of " + strings.Join(brokerNames(), ", "))
 	case opts.orders < 500:
 		return complain("-orders is at least 500: with fewer the two victims may not get far enough to be killed")
 	}
@@ -162,7 +167,7 @@ func perform(ctx context.Context, opts options, out *printer) (passed bool, err 
 	}
 	out.say("\n%s; the story took %.0f s", result, out.sinceStory())
 	if opts.keep {
-		out.say("\nLook around until Ctrl-C:\n  %s\n  NATS %s, stream %s", s.hint(), s.nats.URL(), streamName)
+		out.say("\nLook around until Ctrl-C:\n  %s\n  %s", s.hint(), s.broker.describe())
 		<-ctx.Done()
 	}
 	return passed, nil

@@ -7,10 +7,8 @@ import (
 	"strings"
 	"time"
 
-	"github.com/nats-io/nats.go/jetstream"
-
+	"github.com/outboxgen/outboxgen/example/consumers/notificationplanner"
 	"github.com/outboxgen/outboxgen/gen/orderevents"
-	"github.com/outboxgen/outboxgen/runtime/broker/natsjs"
 	"github.com/outboxgen/outboxgen/runtime/outbox"
 )
 
@@ -67,9 +65,8 @@ func (c *cast) play(ctx context.Context, l *load, errands []errand, found *facts
 			consumerDied = nil
 			err = c.consumerDeath(ctx, found)
 		case <-look.C:
-			if channelMissing && !loadRunning && c.seen.foreignKeyErrors.Load() > 0 {
-				channelMissing = false
-				err = c.openChannel(ctx, found)
+			if channelMissing && !loadRunning {
+				channelMissing, err = c.lookForParked(ctx, found)
 			}
 		}
 		if err != nil {
@@ -173,6 +170,42 @@ func (c *cast) consumerDeath(ctx context.Context, found *facts) error {
 	return nil
 }
 
+// lookForParked opens the channel once an event was given up on for want of it.
+func (c *cast) lookForParked(ctx context.Context, found *facts) (channelMissing bool, err error) {
+	var parked int
+	if err := c.stage.db.QueryRowContext(ctx, "SELECT COUNT(*) FROM parked_event").Scan(&parked); err != nil {
+		return true, fmt.Errorf("count the parked events: %w", err)
+	}
+	if parked == 0 {
+		return true, nil
+	}
+	return false, c.openChannel(ctx, found)
+}
+
+// redrive hands the parked events to their handler again, as somebody would who has
+// mended what was wrong.
+func (c *cast) redrive(ctx context.Context, found *facts) error {
+	planner := orderevents.NewNotificationPlanner(c.stage.db, &notificationplanner.Handler{}, nil)
+	parked, err := planner.ParkedEvents(ctx, 0, 10_000)
+	if err != nil {
+		return err
+	}
+	for _, p := range parked {
+		handling, err := planner.Redrive(ctx, p.EventID)
+		if err != nil {
+			return err
+		}
+		found.parked = append(found.parked, parkedFacts{
+			event: p.EventID.String(), kind: p.Kind, attempts: p.Attempts, redriven: handling,
+		})
+	}
+	found.redrives = planner.Stats()
+	if len(parked) > 0 {
+		c.out.event("%s parked after %d attempts each; redriven now", count(len(parked), "event"), parked[0].Attempts)
+	}
+	return nil
+}
+
 // openChannel ends the foreign-key errors, after a look at what they left behind.
 func (c *cast) openChannel(ctx context.Context, found *facts) error {
 	b := &found.blocked
@@ -180,7 +213,7 @@ func (c *cast) openChannel(ctx context.Context, found *facts) error {
 	err := c.stage.db.QueryRowContext(ctx,
 		`SELECT (SELECT COUNT(*) FROM outbox_event e WHERE e.status = 2 AND `+ofTenant+`),
 			(SELECT COUNT(*) FROM outbox_event e JOIN consumed_event c ON c.event_id = e.event_id
-				WHERE c.consumer_name = ? AND `+ofTenant+`),
+				WHERE c.consumer_name = ? AND c.outcome = 1 AND `+ofTenant+`),
 			(SELECT COUNT(*) FROM notification_job WHERE tenant_id = ?)`,
 		blockedTenant, orderevents.ConsumerNameNotificationPlanner, blockedTenant, blockedTenant,
 	).Scan(&b.published, &b.dedupRows, &b.jobs)
@@ -226,27 +259,26 @@ func (c *cast) missing(ctx context.Context) ([]string, error) {
 		missing = append(missing, fmt.Sprintf("%d events not published", waiting))
 	}
 	for _, name := range consumerNames {
-		info, err := c.consumerInfo(ctx, name)
-		if errors.Is(err, jetstream.ErrConsumerNotFound) {
-			missing = append(missing, name+" to begin") // its process is still starting
-			continue
-		}
+		place, _ := orderevents.Topology().Consumer(name)
+		var unhandled int
+		err := c.stage.db.QueryRowContext(ctx, `SELECT COUNT(*) FROM outbox_event e
+			LEFT JOIN consumed_event c ON c.consumer_name = ? AND c.event_id = e.event_id
+			WHERE c.event_id IS NULL AND e.event_type IN ('`+strings.Join(place.Events, "', '")+`')`, name).Scan(&unhandled)
 		if err != nil {
-			return nil, err
+			return nil, fmt.Errorf("count what %s has not handled: %w", name, err)
 		}
-		if n := int(info.NumPending) + info.NumAckPending; n > 0 {
+		if unhandled > 0 {
+			missing = append(missing, fmt.Sprintf("%d events not handled by %s", unhandled, name))
+		}
+		n, err := c.stage.broker.unacked(ctx, name)
+		if err != nil {
+			return nil, fmt.Errorf("ask what %s has not acknowledged: %w", name, err)
+		}
+		if n > 0 {
 			missing = append(missing, fmt.Sprintf("%d messages not acknowledged by %s", n, name))
 		}
 	}
 	return missing, nil
-}
-
-func (c *cast) consumerInfo(ctx context.Context, name string) (*jetstream.ConsumerInfo, error) {
-	consumer, err := c.stage.js.Consumer(ctx, streamName, natsjs.DurableName(name))
-	if err != nil {
-		return nil, fmt.Errorf("ask for the consumer %s: %w", name, err)
-	}
-	return consumer.CachedInfo(), nil
 }
 
 // show keeps the live line until ctx ends.

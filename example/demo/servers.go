@@ -14,20 +14,16 @@ import (
 	"time"
 
 	"github.com/go-sql-driver/mysql"
-	"github.com/nats-io/nats.go"
-	"github.com/nats-io/nats.go/jetstream"
 
 	"github.com/outboxgen/outboxgen/example/schema"
 	"github.com/outboxgen/outboxgen/gen/orderevents"
 	"github.com/outboxgen/outboxgen/internal/dbserver"
-	"github.com/outboxgen/outboxgen/internal/natsserver"
 	"github.com/outboxgen/outboxgen/runtime/mysqldb"
 	"github.com/outboxgen/outboxgen/runtime/outbox"
 )
 
 const (
-	module     = "github.com/outboxgen/outboxgen"
-	streamName = "ORDERS" // as in the example's programs
+	module = "github.com/outboxgen/outboxgen"
 
 	// blockedTenant has no notification channel until midway.
 	blockedTenant = 4
@@ -47,9 +43,7 @@ type stage struct {
 	name   string           // of the database
 	dsn    string           // with the database
 	db     *outbox.DB
-	nats   *natsserver.Server
-	conn   *nats.Conn
-	js     jetstream.JetStream
+	broker brokerServer
 	keep   bool
 }
 
@@ -66,10 +60,11 @@ func setUp(ctx context.Context, opts options, out *printer) (*stage, error) {
 	if err := s.createSchema(ctx); err != nil {
 		return s, fmt.Errorf("create the schema: %w", err)
 	}
-	if err := s.startBroker(ctx); err != nil {
+	var err error
+	if s.broker, err = startBroker(ctx, opts.broker, out); err != nil {
 		return s, err
 	}
-	out.say("NATS with JetStream on %s, stream %s", s.nats.Addr(), streamName)
+	out.say("%s", s.broker.describe())
 	return s, nil
 }
 
@@ -204,30 +199,6 @@ func channelFor(tenant int) string {
 
 func sku(i int) string { return fmt.Sprintf("article-%02d", i) }
 
-func (s *stage) startBroker(ctx context.Context) (err error) {
-	if s.nats, err = natsserver.Start(natsserver.Config{}); err != nil {
-		return err
-	}
-	if s.conn, err = nats.Connect(s.nats.URL()); err != nil {
-		return fmt.Errorf("connect to nats: %w", err)
-	}
-	if s.js, err = jetstream.New(s.conn); err != nil {
-		return fmt.Errorf("connect to nats: %w", err)
-	}
-	_, err = s.js.CreateStream(ctx, jetstream.StreamConfig{
-		Name:     streamName,
-		Subjects: []string{orderevents.Service + ".>"},
-		// The shortest that NATS takes. A stream drops what it has seen within this
-		// window, two minutes by default; here the repeats must come through, for
-		// it is the consumers' dedup rows that are to be seen at work.
-		Duplicates: 100 * time.Millisecond,
-	})
-	if err != nil {
-		return fmt.Errorf("create the stream: %w", err)
-	}
-	return nil
-}
-
 // hint is how to look at the database.
 func (s *stage) hint() string {
 	host, port, err := net.SplitHostPort(s.admin.Addr)
@@ -239,11 +210,8 @@ func (s *stage) hint() string {
 
 // close ends and removes what setUp made.
 func (s *stage) close() {
-	if s.conn != nil {
-		s.conn.Close()
-	}
-	if s.nats != nil {
-		s.nats.Close()
+	if s.broker != nil {
+		s.broker.close()
 	}
 	if s.db != nil {
 		if s.server == nil && !s.keep {

@@ -75,6 +75,9 @@ func tell(ctx context.Context, opts options, s *stage, p *processes, out *printe
 	if found.missing, err = c.drain(ctx); err != nil {
 		return nil, err
 	}
+	if err := c.redrive(ctx, found); err != nil {
+		return nil, err
+	}
 	stopShowing()
 	if len(found.missing) == 0 {
 		out.event("every event is published and every message acknowledged; stopping the processes")
@@ -138,14 +141,14 @@ func (c *cast) startVictim(name, role string) (*victim, error) {
 }
 
 func (c *cast) env() []string {
-	return []string{"ORDERS_DSN=" + c.stage.dsn, "ORDERS_NATS_URL=" + c.stage.nats.URL()}
+	return []string{"ORDERS_DSN=" + c.stage.dsn, "ORDERS_BROKER_URL=" + c.stage.broker.url()}
 }
 
 // note counts a line of a log.
 func (l *logEvents) note(line string) {
 	var entry struct {
-		Msg, Consumer, Error                  string
-		Attempts, Applied, Duplicates, Errors int64
+		Msg, Consumer, Error                          string
+		Attempts, Applied, Duplicates, Parked, Errors int64
 	}
 	if json.Unmarshal([]byte(line), &entry) != nil {
 		return
@@ -158,7 +161,8 @@ func (l *logEvents) note(line string) {
 	case "consumer stopped":
 		if stats := l.stats[entry.Consumer]; stats != nil {
 			stats.Store(&consumerStats{
-				Attempts: entry.Attempts, Applied: entry.Applied, Duplicates: entry.Duplicates, Errors: entry.Errors,
+				Attempts: entry.Attempts, Applied: entry.Applied, Duplicates: entry.Duplicates,
+				Parked: entry.Parked, Errors: entry.Errors,
 			})
 		}
 	}

@@ -11,12 +11,9 @@ import (
 	"syscall"
 	"time"
 
-	"github.com/nats-io/nats.go"
-	"github.com/nats-io/nats.go/jetstream"
-
+	"github.com/outboxgen/outboxgen/example/broker"
 	"github.com/outboxgen/outboxgen/example/consumers/notificationplanner"
 	"github.com/outboxgen/outboxgen/gen/orderevents"
-	"github.com/outboxgen/outboxgen/runtime/broker/natsjs"
 	"github.com/outboxgen/outboxgen/runtime/mysqldb"
 	"github.com/outboxgen/outboxgen/runtime/outbox"
 )
@@ -68,7 +65,7 @@ func runVictim(role string) int {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
 	slog.SetDefault(slog.New(slog.NewJSONHandler(os.Stderr, nil)))
-	run := map[string]func(context.Context, *outbox.DB, jetstream.JetStream) error{
+	run := map[string]func(context.Context, *outbox.DB, broker.Broker) error{
 		relayVictim:    runRelayVictim,
 		consumerVictim: runConsumerVictim,
 	}[role]
@@ -83,27 +80,23 @@ func runVictim(role string) int {
 	return 0
 }
 
-func connect(ctx context.Context, run func(context.Context, *outbox.DB, jetstream.JetStream) error) error {
+func connect(ctx context.Context, run func(context.Context, *outbox.DB, broker.Broker) error) error {
 	db, err := mysqldb.Open(os.Getenv("ORDERS_DSN"))
 	if err != nil {
 		return err
 	}
 	defer db.Close()
-	conn, err := nats.Connect(os.Getenv("ORDERS_NATS_URL"), natsjs.ConnOptions(nats.RetryOnFailedConnect(true))...)
+	carrier, err := broker.Open(os.Getenv("ORDERS_BROKER_URL"))
 	if err != nil {
 		return err
 	}
-	defer conn.Close()
-	js, err := jetstream.New(conn)
-	if err != nil {
-		return err
-	}
-	return run(ctx, db, js)
+	defer carrier.Close()
+	return run(ctx, db, carrier)
 }
 
 // runRelayVictim is example/cmd/relay without a purger and with a fatalPublisher.
-func runRelayVictim(ctx context.Context, db *outbox.DB, js jetstream.JetStream) error {
-	publisher, err := natsjs.NewPublisher(js, natsjs.PublisherConfig{Stream: streamName})
+func runRelayVictim(ctx context.Context, db *outbox.DB, carrier broker.Broker) error {
+	publisher, err := carrier.Publisher()
 	if err != nil {
 		return err
 	}
@@ -168,19 +161,11 @@ func (p *fatalPublisher) Publish(ctx context.Context, messages []outbox.Envelope
 	return results
 }
 
-// runConsumerVictim is the planner's half of example/cmd/consumers with a fatalHandler.
-func runConsumerVictim(ctx context.Context, db *outbox.DB, js jetstream.JetStream) error {
-	planner := orderevents.NewNotificationPlanner(db, &notificationplanner.Handler{}, nil)
-	return natsjs.Subscribe(ctx, js, &fatalHandler{Consumer: planner}, natsjs.SubscribeConfig{
-		Stream:        streamName,
-		SubjectPrefix: orderevents.Service,
-		// One message at a time, so that its last words count everything that it
-		// did. Whoever comes first makes the durable consumer for both: the rest is
-		// what example/cmd/consumers asks for.
-		Concurrency:   1,
-		MaxAckPending: 1000,
-		AckWait:       10 * time.Second,
-	})
+// runConsumerVictim is the planner's half of example/cmd/consumers with a fatalHandler,
+// and one message at a time, so that its last words count everything that it did.
+func runConsumerVictim(ctx context.Context, db *outbox.DB, carrier broker.Broker) error {
+	planner := orderevents.NewNotificationPlanner(db, &notificationplanner.Handler{}, &outbox.ConsumerConfig{Concurrency: 1})
+	return carrier.Subscribe(ctx, &fatalHandler{Consumer: planner})
 }
 
 // fatalHandler kills its process between the consumer's commit and the acknowledgement.

@@ -43,11 +43,11 @@ func NewNotificationPlanner(db *outbox.DB, handler NotificationPlannerHandler, c
 		},
 		DropStale: false,
 		Defaults: outbox.ConsumerConfig{
-			Concurrency: 1,
-			Timeout:     20 * time.Second,
-			Attempts:    10,
-			Backoff:     time.Second,
-			MaxBackoff:  5 * time.Minute,
+			Concurrency: 4,
+			Timeout:     5 * time.Second,
+			Attempts:    4,
+			Backoff:     0 * time.Second,
+			MaxBackoff:  time.Second,
 		},
 	}, cfg)
 }
@@ -82,8 +82,8 @@ func NewSalesReport(db *outbox.DB, handler SalesReportHandler, cfg *outbox.Consu
 		},
 		DropStale: false,
 		Defaults: outbox.ConsumerConfig{
-			Concurrency: 1,
-			Timeout:     20 * time.Second,
+			Concurrency: 4,
+			Timeout:     5 * time.Second,
 			Attempts:    10,
 			Backoff:     time.Second,
 			MaxBackoff:  5 * time.Minute,

@@ -75,6 +75,10 @@ type flow struct {
 	relays    int
 	publisher makePublisher
 	woken     bool // the first relay is in the writers' process
+
+	// consume starts a consumer that notes the effects: then these are what is
+	// waited for, not the confirms.
+	consume func(context.Context, *tracker) (stop func() error, err error)
 }
 
 const (
@@ -122,11 +126,17 @@ func (b *bench) runFlow(ctx context.Context, box *box, f flow) (times []float64,
 		return nil, 0, err
 	}
 	defer writing.Close()
+	consumed := func() error { return nil }
+	if f.consume != nil {
+		if consumed, err = f.consume(ctx, t); err != nil {
+			return nil, 0, err
+		}
+	}
 	stop, err := b.startRelays(ctx, box, f, writing.DB, t)
 	if err != nil {
-		return nil, 0, err
+		return nil, 0, errors.Join(err, consumed())
 	}
-	err = errors.Join(write(ctx, box, f, writing.DB, ids, t), t.wait(ctx), stop())
+	err = errors.Join(write(ctx, box, f, writing.DB, ids, t), t.wait(ctx), stop(), consumed())
 	if err != nil {
 		return nil, 0, err
 	}
@@ -158,7 +168,10 @@ func (b *bench) startRelays(ctx context.Context, box *box, f flow, shared *outbo
 	}
 	tracked := func(ctx context.Context, ordered bool) (outbox.Publisher, func(), error) {
 		p, end, err := f.publisher(ctx, ordered)
-		return trackedPublisher{p, t}, end, err
+		if err == nil && f.consume == nil {
+			p = trackedPublisher{p, t}
+		}
+		return p, end, err
 	}
 	for i := range f.relays {
 		db := shared

@@ -33,6 +33,7 @@ func sections() []section {
 		{"drain", (*bench).drain},
 		{"peer", (*bench).peer},
 		{"latency", (*bench).latency},
+		{"e2e", (*bench).endToEnd},
 		{"claim", (*bench).claim},
 		{"hot", (*bench).hot},
 		{"matrix", (*bench).matrix},

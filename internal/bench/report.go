@@ -74,6 +74,8 @@ type latencies struct {
 	P95       float64 `json:"p95_ms"`
 	P99       float64 `json:"p99_ms"`
 	Max       float64 `json:"max_ms"`
+
+	Duplicates *int64 `json:"duplicates,omitempty"` // of end-to-end measurements
 }
 
 // check is a ratio of two figures, or a figure, and what it must be.

@@ -119,6 +119,18 @@ func readOSRelease(root string) (map[string]string, error) {
 // download unpacks the flavor's server package and all that it depends on,
 // the C library included, into dir, which it creates.
 func (p aptPlan) download(ctx context.Context, dir string, progress func(string)) error {
+	pattern := fmt.Sprintf(`^%s-server-core(-[0-9.]+)?$`, p.flavor)
+	choose := func(found string) string { return newestPackage(string(p.flavor)+"-server-core", found) }
+	everything := func(string) bool { return true }
+	if err := p.unpack(ctx, dir, pattern, choose, everything, progress); err != nil {
+		return err
+	}
+	return prune(dir)
+}
+
+// unpack downloads the package that choose picks from what apt-cache search finds of
+// pattern, with all that it depends on, and unpacks the packages that keep holds for.
+func (p aptPlan) unpack(ctx context.Context, dir, pattern string, choose func(found string) string, keep func(deb string) bool, progress func(string)) error {
 	for _, tool := range []string{"apt-get", "apt-cache", "dpkg-deb"} {
 		if _, err := exec.LookPath(tool); err != nil {
 			return fmt.Errorf("%s is not in PATH", tool)
@@ -141,16 +153,15 @@ func (p aptPlan) download(ctx context.Context, dir string, progress func(string)
 	if _, err := command(ctx, "apt-get", "-c", conf, "-q", "-o", "APT::Update::Error-Mode=any", "update"); err != nil {
 		return err
 	}
-	pattern := fmt.Sprintf(`^%s-server-core(-[0-9.]+)?$`, p.flavor)
 	found, err := command(ctx, "apt-cache", "-c", conf, "search", "--names-only", pattern)
 	if err != nil {
 		return err
 	}
-	pkg := newestPackage(string(p.flavor)+"-server-core", found)
+	pkg := choose(found)
 	if pkg == "" {
 		return fmt.Errorf("%s %s has no package that matches %s", p.system, p.suite, pattern)
 	}
-	progress(fmt.Sprintf("%v: downloading %s and what it needs (15 to 60 MB); nothing gets installed", p.flavor, pkg))
+	progress(fmt.Sprintf("%v: downloading %s and what it needs (15 to 70 MB); nothing gets installed", p.flavor, pkg))
 	if _, err := command(ctx, "apt-get", "-c", conf, "-q", "-y", "--download-only", "install", pkg); err != nil {
 		return err
 	}
@@ -158,6 +169,7 @@ func (p aptPlan) download(ctx context.Context, dir string, progress func(string)
 	if err != nil {
 		return err
 	}
+	debs = slices.DeleteFunc(debs, func(path string) bool { return !keep(filepath.Base(path)) })
 	if len(debs) == 0 {
 		return fmt.Errorf("apt-get reported no error but downloaded nothing for %s", pkg)
 	}
@@ -167,7 +179,7 @@ func (p aptPlan) download(ctx context.Context, dir string, progress func(string)
 			return err
 		}
 	}
-	return prune(dir)
+	return nil
 }
 
 // writeConfig lays out an apt world of its own in dir: lists, cache, state,

@@ -55,21 +55,7 @@ func Install(ctx context.Context, f Flavor, cache string, progress func(string))
 	if err != nil {
 		return nil, &UnavailableError{f, err.Error() + note}
 	}
-	dir := filepath.Join(cache, "servers", plan.name())
-	wait := func() { progress(fmt.Sprintf("%v: waiting for another process that is downloading it", f)) }
-	err = withLock(ctx, dir+".lock", wait, func() error {
-		if _, err := os.Stat(dir); err == nil {
-			return nil // somebody else was first
-		}
-		partial := dir + ".partial"
-		if err := os.RemoveAll(partial); err != nil {
-			return err
-		}
-		if err := plan.download(ctx, partial, progress); err != nil {
-			return errors.Join(err, os.RemoveAll(partial))
-		}
-		return os.Rename(partial, dir)
-	})
+	dir, err := plan.cached(ctx, cache, plan.download, progress)
 	if err != nil {
 		if ctx.Err() != nil {
 			return nil, fmt.Errorf("download %v: %w", f, err)

@@ -13,6 +13,8 @@ import (
 	"time"
 
 	"github.com/go-sql-driver/mysql"
+
+	"github.com/outboxgen/outboxgen/internal/throwaway"
 )
 
 // Options of Start. The zero value is good for tests.
@@ -65,7 +67,7 @@ type Server struct {
 	opts Options
 	work *workDir
 	port int
-	proc *process
+	proc *throwaway.Process
 }
 
 var errPortTaken = errors.New("the port was taken by another program")
@@ -87,7 +89,7 @@ func Start(ctx context.Context, f Flavor, opts Options) (*Server, error) {
 		return nil, errors.Join(err, work.remove())
 	}
 	for range 3 {
-		if s.port, err = freePort(); err != nil {
+		if s.port, err = throwaway.FreePort(); err != nil {
 			break
 		}
 		if err = s.launch(ctx); !errors.Is(err, errPortTaken) {
@@ -114,10 +116,10 @@ func (s *Server) DSN(database string) string {
 }
 
 // PID is the process ID of the server, or of the last one if it has ended.
-func (s *Server) PID() int { return s.proc.cmd.Process.Pid }
+func (s *Server) PID() int { return s.proc.PID() }
 
 // Running reports whether the process is there.
-func (s *Server) Running() bool { return !s.proc.ended() }
+func (s *Server) Running() bool { return !s.proc.Ended() }
 
 // ErrorLog is the end of the server's error log, for messages to people.
 func (s *Server) ErrorLog() string {
@@ -134,19 +136,19 @@ func (s *Server) ErrorLog() string {
 // its folder. A second Stop does nothing.
 func (s *Server) Stop() error {
 	if s.Running() {
-		s.proc.stop(s.opts.StopTimeout)
+		s.proc.Stop(s.opts.StopTimeout)
 	}
 	return s.work.remove()
 }
 
 // Kill ends the server as kill -9 does, and leaves its data as they are.
-func (s *Server) Kill() { s.proc.kill() }
+func (s *Server) Kill() { s.proc.Kill() }
 
 // Restart starts the server again on the same data and port, after a Kill
 // or, if it still runs, after a graceful stop.
 func (s *Server) Restart(ctx context.Context) error {
 	if s.Running() {
-		s.proc.stop(s.opts.StopTimeout)
+		s.proc.Stop(s.opts.StopTimeout)
 	}
 	return s.launch(ctx)
 }
@@ -164,7 +166,7 @@ func (s *Server) launch(ctx context.Context) error {
 	}
 	s.proc = proc
 	if err := s.waitReady(ctx); err != nil {
-		s.proc.kill()
+		s.proc.Kill()
 		return fmt.Errorf("start %v %s: %w\nend of its error log:\n%s", s.Flavor, s.Binary.Version, err, s.ErrorLog())
 	}
 	return nil
@@ -223,11 +225,11 @@ func (s *Server) waitReady(ctx context.Context) error {
 			return nil
 		}
 		select {
-		case <-s.proc.done:
+		case <-s.proc.Done():
 			if strings.Contains(s.ErrorLog(), "already in use") {
 				return errPortTaken
 			}
-			return fmt.Errorf("it ended at once: %w", s.proc.err)
+			return fmt.Errorf("it ended at once: %w", s.proc.Err())
 		case <-ctx.Done():
 			return context.Cause(ctx)
 		case <-time.After(50 * time.Millisecond):

@@ -13,5 +13,3 @@ var errUnsupported = errors.New("throwaway servers need Linux or another Unix")
 func tryLock(*os.File) (bool, error) { return false, errUnsupported }
 
 func ownedByUs(os.FileInfo) bool { return true }
-
-func terminate(p *os.Process) error { return p.Kill() }

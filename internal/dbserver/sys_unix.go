@@ -22,5 +22,3 @@ func ownedByUs(info os.FileInfo) bool {
 	stat, ok := info.Sys().(*syscall.Stat_t)
 	return ok && int(stat.Uid) == os.Getuid()
 }
-
-func terminate(p *os.Process) error { return p.Signal(syscall.SIGTERM) }

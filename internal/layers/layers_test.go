@@ -54,12 +54,22 @@ var mayDepend = []struct {
 		ours:    []string{module + "/runtime/outbox", module + "/runtime/mysqlerr"},
 	},
 	{
+		pkgs:    module + "/runtime/internal/delivery",
+		modules: []string{"github.com/google/uuid"},
+		ours:    []string{module + "/runtime/outbox"},
+	},
+	{
 		pkgs: module + "/runtime/broker/natsjs",
 		modules: []string{
 			"github.com/google/uuid", "github.com/nats-io/nats.go", "github.com/nats-io/nkeys",
 			"github.com/nats-io/nuid", "github.com/klauspost/compress", "golang.org/x/crypto", "golang.org/x/sys",
 		},
-		ours: []string{module + "/runtime/outbox"},
+		ours: []string{module + "/runtime/outbox", module + "/runtime/internal/delivery"},
+	},
+	{
+		pkgs:    module + "/runtime/broker/rabbitmq",
+		modules: []string{"github.com/google/uuid", "github.com/rabbitmq/amqp091-go"},
+		ours:    []string{module + "/runtime/outbox", module + "/runtime/internal/delivery"},
 	},
 	{
 		pkgs: module + "/gen/orderevents",

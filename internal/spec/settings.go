@@ -178,7 +178,7 @@ func (c *checker) count(n *node, what string) int {
 
 var (
 	countText    = regexp.MustCompile(`^[1-9][0-9]*$`)
-	durationText = regexp.MustCompile(`^([0-9]+h)?([0-9]+m)?([0-9]+s)?$`)
+	durationText = regexp.MustCompile(`^([0-9]+h)?([0-9]+m)?([0-9]+s)?([0-9]+ms)?$`)
 	daysText     = regexp.MustCompile(`^([0-9]{1,5}) ?(d|days?|w|weeks?)$`)
 	numberText   = regexp.MustCompile(`^[0-9]{1,9}$`)
 )

@@ -4,7 +4,7 @@ import "sync/atomic"
 
 // ConsumerStats counts what a consumer did since it was made.
 type ConsumerStats struct {
-	Attempts   int64 // calls of Handle
+	Attempts   int64 // calls of Handle and Redrive
 	Applied    int64
 	Duplicates int64 // absorbed by the dedup row
 	Skipped    int64 // stale

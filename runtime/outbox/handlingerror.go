@@ -34,7 +34,12 @@ type HandlingError struct {
 	text string
 }
 
-func (e *HandlingError) Error() string { return e.text }
+func (e *HandlingError) Error() string {
+	if e.text == "" { // made elsewhere, as by a test's handler
+		return fmt.Sprintf("consumer %s, event %s: %v", e.Consumer, e.EventID, e.Kind)
+	}
+	return e.text
+}
 
 func (e *HandlingError) Unwrap() error { return e.Cause }
 

@@ -55,6 +55,7 @@ func (c *Consumer) ParkedEvents(ctx context.Context, after int64, limit int) ([]
 // [ErrNotParked], [ErrUnreadable], or a *[HandlingError], in which a
 // *[CommitUnknownError] says: look again.
 func (c *Consumer) Redrive(ctx context.Context, eventID uuid.UUID) (Handling, error) {
+	c.stats.attempts.Add(1)
 	var parked ParkedEvent
 	a := c.attempts(ctx, func(ctx context.Context, tx *Tx, a *attempt) error {
 		row, err := c.unpark(ctx, tx, eventID.String())
@@ -80,6 +81,7 @@ func (c *Consumer) Redrive(ctx context.Context, eventID uuid.UUID) (Handling, er
 		c.stats.count(a.handling, nil)
 		return a.handling, nil
 	case !a.entered && (errors.Is(a.err, ErrNotParked) || errors.Is(a.err, ErrUnreadable)):
+		c.stats.count(NotHandled, a.err)
 		return NotHandled, a.err
 	}
 	c.logPanic(ctx, eventID, a.err)

@@ -15,11 +15,15 @@ import (
 // BrokerConfig has a broker's settings. The zero value is good.
 type BrokerConfig struct {
 	// RedeliveryDelay is the wait before a message that a handler failed on is
-	// delivered again. Defaults to 10 ms.
+	// delivered again, unless the handler's error says how long that is. Defaults
+	// to 10 ms.
 	RedeliveryDelay time.Duration
 
 	// Logger gets handlers' errors and panics. Defaults to slog.Default().
 	Logger *slog.Logger
+
+	// Stats, when set, is counted up by all subscriptions.
+	Stats *outbox.SubscribeStats
 }
 
 // Broker is a broker in memory. It implements [outbox.Publisher], and
@@ -58,6 +62,9 @@ func NewBroker(cfg BrokerConfig) *Broker {
 	}
 	if cfg.Logger == nil {
 		cfg.Logger = slog.Default()
+	}
+	if cfg.Stats == nil {
+		cfg.Stats = new(outbox.SubscribeStats)
 	}
 	return &Broker{cfg: cfg, changed: make(chan struct{}), groups: make(map[string]*group), copies: 1}
 }
@@ -131,6 +138,7 @@ func (b *Broker) Redeliver(id uuid.UUID) {
 			if e.ID == id {
 				for _, g := range b.groups {
 					delete(g.acked, i)
+					delete(g.due, i)
 					g.from = min(g.from, i)
 				}
 			}

@@ -44,13 +44,17 @@ func TestPublisherSuite(t *testing.T) {
 
 func TestSubscriberSuite(t *testing.T) {
 	brokersuite.RunSubscriber(t, func(t *testing.T) brokersuite.SubscriberFixture {
-		b := newBroker(t)
+		stats := new(outbox.SubscribeStats)
+		b := outboxtest.NewBroker(outboxtest.BrokerConfig{Logger: slog.New(slog.DiscardHandler), Stats: stats})
+		t.Cleanup(b.Close)
 		return brokersuite.SubscriberFixture{
-			Publisher: b,
-			Subscribe: b.Subscribe,
-			Unacked:   func(_ *testing.T, consumer string) int { return b.Unacked(consumer) },
-			Duplicate: func(_ *testing.T, e outbox.Envelope) { b.Redeliver(e.ID) },
-			Restart:   func(*testing.T) { b.Stop(); b.Start() },
+			Publisher:      b,
+			Subscribe:      b.Subscribe,
+			Stats:          stats,
+			Unacked:        func(_ *testing.T, consumer string) int { return b.Unacked(consumer) },
+			Duplicate:      func(_ *testing.T, e outbox.Envelope) { b.Redeliver(e.ID) },
+			Restart:        func(*testing.T) { b.Stop(); b.Start() },
+			RawUnsupported: "the broker in memory carries envelopes, not bytes",
 		}
 	})
 }

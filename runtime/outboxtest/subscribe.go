@@ -3,29 +3,40 @@ package outboxtest
 import (
 	"context"
 	"errors"
-	"fmt"
 	"slices"
 	"time"
 
+	"github.com/outboxgen/outboxgen/runtime/internal/delivery"
 	"github.com/outboxgen/outboxgen/runtime/outbox"
 )
 
-// group is what the broker knows of a consumer; it outlives its subscriptions.
+// shutdownTimeout is how long handlers that run when Subscribe is to end may go on
+// before their context ends: what the packages for brokers default to.
+const shutdownTimeout = 20 * time.Second
+
+// group is what the broker knows of a consumer; it outlives its subscriptions. The
+// keys are indexes into Broker.stored.
 type group struct {
-	types  []string
-	acked  map[int]bool // by index into Broker.stored
-	flight map[int]bool
-	from   int // nothing below waits: it is acknowledged or of another type
+	types      []string
+	acked      map[int]bool
+	flight     map[int]bool
+	due        map[int]time.Time // of those given back: not before
+	deliveries map[int]int
+	from       int // nothing below waits: it is acknowledged or of another type
 }
 
-// Subscribe delivers to the handler, in the order of the broker, what it has not
-// acknowledged yet, until ctx ends; then it waits for a handler that runs and
-// returns nil. The handler's own context doesn't end with ctx. The handler's name
-// is the consumer: whoever subscribes again under it goes on where it was, and
-// several at a time share the messages.
+// Subscribe delivers to the handler what it has not acknowledged yet, until ctx ends;
+// then it waits for handlers that run and returns nil. A handler's own context
+// doesn't end with ctx, but 20 s later. The handler's name is the consumer: whoever
+// subscribes again under it goes on where it was, and several at a time share the
+// messages.
 //
-// A message is acknowledged when Handle has returned nil. After an error or a
-// panic, it is delivered again, before those behind it.
+// As many messages are out at a time as the handler's Limits say, one by default,
+// and of an aggregate one, in the order of the broker. A message is acknowledged
+// when Handle has returned nil. After an error or a panic it is delivered again, after
+// the wait that the error has or [BrokerConfig.RedeliveryDelay]; meanwhile those of
+// other aggregates go on, and those of its own wait. While the error says that the
+// database can't be worked with, all wait.
 func (b *Broker) Subscribe(ctx context.Context, h outbox.Handler) error {
 	b.mu.Lock()
 	if b.closed {
@@ -36,96 +47,136 @@ func (b *Broker) Subscribe(ctx context.Context, h outbox.Handler) error {
 	defer b.running.Done()
 	g, ok := b.groups[h.Name()]
 	if !ok {
-		g = &group{acked: make(map[int]bool), flight: make(map[int]bool)}
+		g = &group{acked: make(map[int]bool), flight: make(map[int]bool), due: make(map[int]time.Time), deliveries: make(map[int]int)}
 		b.groups[h.Name()] = g
 	}
 	g.types, g.from = h.EventTypes(), 0
 	b.mu.Unlock()
 
+	concurrency := max(h.Limits().Concurrency, 1)
+	s := &subscription{broker: b, group: g, room: concurrency, busy: make(map[aggregate]bool)}
+	engine := delivery.New(ctx, delivery.Config{
+		Handler: h, Concurrency: concurrency,
+		Backoff: b.cfg.RedeliveryDelay, MaxBackoff: b.cfg.RedeliveryDelay, NoJitter: true,
+		Logger: b.cfg.Logger.With("consumer", h.Name()), Stats: b.cfg.Stats,
+	})
+	defer engine.Close(shutdownTimeout)
 	for {
-		index, e, copies, err := b.next(ctx, g)
+		d, err := s.next(ctx)
 		if err != nil {
 			if errors.Is(err, ErrClosed) {
 				return err
 			}
 			return nil // ctx ended
 		}
-		ok := true
-		for range copies {
-			ok = b.handle(context.WithoutCancel(ctx), h, clone(e)) && ok
+		for range d.open {
+			engine.Submit(context.WithoutCancel(ctx), delivery.Message{
+				Envelope: clone(d.envelope), Deliveries: d.number,
+				Ack:   func(context.Context) { s.settle(d, true, 0) },
+				Again: func(_ context.Context, after time.Duration) { s.settle(d, false, after) },
+			})
 		}
-		b.settle(ctx, g, index, ok)
 	}
 }
 
-// next takes the first message that is neither acknowledged nor in flight, or
-// waits for one.
-func (b *Broker) next(ctx context.Context, g *group) (index int, e outbox.Envelope, copies int, err error) {
+// subscription is one call of Subscribe. What changes is under the broker's lock.
+type subscription struct {
+	broker *Broker
+	group  *group
+	room   int                // how many more messages may be out
+	busy   map[aggregate]bool // those that have one out
+}
+
+// outgoing is a message that is out, in one copy or several.
+type outgoing struct {
+	index    int
+	envelope outbox.Envelope
+	number   int // of the delivery, from 1
+	open     int // copies
+	failed   bool
+	after    time.Duration
+}
+
+// next takes the first message that may be delivered, or waits for one.
+func (s *subscription) next(ctx context.Context) (*outgoing, error) {
 	for {
-		b.mu.Lock()
-		wait := b.changed
-		switch {
-		case b.closed:
-			b.mu.Unlock()
-			return 0, e, 0, ErrClosed
-		case ctx.Err() != nil:
-			b.mu.Unlock()
-			return 0, e, 0, ctx.Err()
-		case b.down || b.paused:
-		default:
-			for i := g.from; i < len(b.stored); i++ {
-				switch waits := !g.acked[i] && slices.Contains(g.types, b.stored[i].Type); {
-				case waits && !g.flight[i]:
-					g.flight[i] = true
-					index, e, copies = i, b.stored[i], b.copies
-					b.mu.Unlock()
-					return index, e, copies, nil
-				case !waits && i == g.from:
-					g.from++
-				}
-			}
+		d, due, changed, err := s.take(ctx)
+		if d != nil || err != nil {
+			return d, err
 		}
-		b.mu.Unlock()
+		timer := time.NewTimer(due)
 		select {
-		case <-wait:
+		case <-changed:
+		case <-timer.C:
 		case <-ctx.Done():
 		}
+		timer.Stop()
 	}
 }
 
-// settle acknowledges, or makes the message due again after the delay. An
-// acknowledgement that reaches a stopped broker is lost.
-func (b *Broker) settle(ctx context.Context, g *group, index int, ok bool) {
-	if !ok {
-		t := time.NewTimer(b.cfg.RedeliveryDelay)
-		defer t.Stop()
-		select {
-		case <-t.C:
-		case <-ctx.Done():
-		}
+// take returns a message, or how long to wait unless something changes.
+func (s *subscription) take(ctx context.Context) (d *outgoing, due time.Duration, changed <-chan struct{}, err error) {
+	b, g := s.broker, s.group
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	due = time.Hour
+	switch {
+	case b.closed:
+		return nil, 0, nil, ErrClosed
+	case ctx.Err() != nil:
+		return nil, 0, nil, ctx.Err()
+	case b.down || b.paused || s.room == 0:
+		return nil, due, b.changed, nil
 	}
+	now := time.Now()
+	for i := g.from; i < len(b.stored); i++ {
+		e := b.stored[i]
+		if g.acked[i] || !slices.Contains(g.types, e.Type) {
+			if i == g.from {
+				g.from++
+			}
+			continue
+		}
+		key := aggregate{e.AggregateType, e.AggregateID}
+		if g.flight[i] || s.busy[key] {
+			continue
+		}
+		if wait := g.due[i].Sub(now); wait > 0 {
+			due = min(due, wait)
+			continue
+		}
+		g.flight[i], s.busy[key] = true, true
+		s.room--
+		g.deliveries[i]++
+		return &outgoing{index: i, envelope: e, number: g.deliveries[i], open: b.copies}, 0, nil, nil
+	}
+	return nil, due, b.changed, nil
+}
+
+// settle ends a copy. With the last one the message is acknowledged, or due again. An
+// acknowledgement that reaches a stopped broker is lost.
+func (s *subscription) settle(d *outgoing, ok bool, after time.Duration) {
+	b, g := s.broker, s.group
 	b.change(func() {
-		delete(g.flight, index)
+		d.failed, d.after = d.failed || !ok, max(d.after, after)
+		if d.open--; d.open > 0 {
+			return
+		}
+		delete(g.flight, d.index)
+		delete(s.busy, aggregate{d.envelope.AggregateType, d.envelope.AggregateID})
+		s.room++
+		delete(g.due, d.index)
 		switch {
-		case !ok || b.down:
+		case d.failed:
+			g.due[d.index] = time.Now().Add(d.after)
+		case b.down:
+			b.cfg.Stats.AckFailed.Add(1)
 		case b.lostAcks > 0:
 			b.lostAcks--
+			b.cfg.Stats.AckFailed.Add(1)
 		default:
-			g.acked[index] = true
+			b.cfg.Stats.Acked.Add(1)
+			g.acked[d.index] = true
 		}
 	})
-}
-
-func (b *Broker) handle(ctx context.Context, h outbox.Handler, e outbox.Envelope) (ok bool) {
-	defer func() {
-		if v := recover(); v != nil {
-			ok = false
-			b.cfg.Logger.Error("a handler panicked", "consumer", h.Name(), "event_id", e.ID, "error", fmt.Sprint(v))
-		}
-	}()
-	if _, err := h.Handle(ctx, e); err != nil {
-		b.cfg.Logger.Warn("a handler failed", "consumer", h.Name(), "event_id", e.ID, "error", err)
-		return false
-	}
-	return true
 }

@@ -10,15 +10,11 @@ import (
 	"os/signal"
 	"sync"
 	"syscall"
-	"time"
 
-	"github.com/nats-io/nats.go"
-	"github.com/nats-io/nats.go/jetstream"
-
+	"github.com/outboxgen/outboxgen/example/broker"
 	"github.com/outboxgen/outboxgen/example/consumers/notificationplanner"
 	"github.com/outboxgen/outboxgen/example/consumers/salesreport"
 	"github.com/outboxgen/outboxgen/gen/orderevents"
-	"github.com/outboxgen/outboxgen/runtime/broker/natsjs"
 	"github.com/outboxgen/outboxgen/runtime/mysqldb"
 	"github.com/outboxgen/outboxgen/runtime/outbox"
 )
@@ -40,15 +36,11 @@ func run(ctx context.Context) error {
 	}
 	defer db.Close()
 
-	conn, err := nats.Connect(os.Getenv("ORDERS_NATS_URL"), natsjs.ConnOptions(nats.RetryOnFailedConnect(true))...)
+	carrier, err := broker.Open(os.Getenv("ORDERS_BROKER_URL"))
 	if err != nil {
 		return err
 	}
-	defer conn.Close()
-	js, err := jetstream.New(conn)
-	if err != nil {
-		return err
-	}
+	defer carrier.Close()
 
 	// Beside the consumers, since the dedup rows are in their database, which need
 	// not be the one of the orders.
@@ -70,15 +62,10 @@ func run(ctx context.Context) error {
 	} {
 		running.Go(func() {
 			defer cancel()
-			errs[i] = natsjs.Subscribe(ctx, js, consumer, natsjs.SubscribeConfig{
-				Stream:        "ORDERS",
-				SubjectPrefix: orderevents.Service,
-				Concurrency:   4, // these two don't need the events in order; with 1 they would be
-				AckWait:       10 * time.Second,
-			})
+			errs[i] = carrier.Subscribe(ctx, consumer)
 			s := consumer.Stats()
 			slog.Info("consumer stopped", "consumer", consumer.Name(), "attempts", s.Attempts,
-				"applied", s.Applied, "duplicates", s.Duplicates, "errors", s.Errors)
+				"applied", s.Applied, "duplicates", s.Duplicates, "parked", s.Parked, "errors", s.Errors)
 		})
 	}
 	running.Wait()

@@ -1,4 +1,4 @@
-// Command relay carries the orders' events from the outbox to NATS JetStream, each
+// Command relay carries the orders' events from the outbox to the broker, each
 // order's in their order, and purges what was published long ago. Run as many of it
 // as you like: the relays share the work, and one of them is elected to purge.
 package main
@@ -12,11 +12,8 @@ import (
 	"syscall"
 	"time"
 
-	"github.com/nats-io/nats.go"
-	"github.com/nats-io/nats.go/jetstream"
-
+	"github.com/outboxgen/outboxgen/example/broker"
 	"github.com/outboxgen/outboxgen/gen/orderevents"
-	"github.com/outboxgen/outboxgen/runtime/broker/natsjs"
 	"github.com/outboxgen/outboxgen/runtime/mysqldb"
 	"github.com/outboxgen/outboxgen/runtime/outbox"
 )
@@ -36,17 +33,12 @@ func run(ctx context.Context) error {
 	}
 	defer db.Close()
 
-	conn, err := nats.Connect(os.Getenv("ORDERS_NATS_URL"), natsjs.ConnOptions(nats.RetryOnFailedConnect(true))...)
+	carrier, err := broker.Open(os.Getenv("ORDERS_BROKER_URL"))
 	if err != nil {
 		return err
 	}
-	defer conn.Close()
-	js, err := jetstream.New(conn)
-	if err != nil {
-		return err
-	}
-
-	publisher, err := natsjs.NewPublisher(js, natsjs.PublisherConfig{Stream: "ORDERS"})
+	defer carrier.Close()
+	publisher, err := carrier.Publisher()
 	if err != nil {
 		return err
 	}

@@ -1,5 +1,5 @@
 // Command setup makes what the example's processes need: the tables, something
-// in stock, a notification channel for three tenants, and the stream. In a real
+// in stock, a notification channel for three tenants, and the broker's side. In a real
 // system these are your migrations and your broker's administration.
 package main
 
@@ -10,9 +10,7 @@ import (
 	"os"
 	"time"
 
-	"github.com/nats-io/nats.go"
-	"github.com/nats-io/nats.go/jetstream"
-
+	"github.com/outboxgen/outboxgen/example/broker"
 	"github.com/outboxgen/outboxgen/example/schema"
 	"github.com/outboxgen/outboxgen/gen/orderevents"
 	"github.com/outboxgen/outboxgen/runtime/mysqldb"
@@ -24,10 +22,10 @@ func main() {
 	if err := tables(ctx); err != nil {
 		log.Fatalf("tables: %v", err)
 	}
-	if err := stream(ctx); err != nil {
-		log.Fatalf("stream: %v", err)
+	if err := topology(ctx); err != nil {
+		log.Fatalf("broker: %v", err)
 	}
-	fmt.Println("tables and stream are ready")
+	fmt.Println("tables and broker are ready")
 }
 
 func tables(ctx context.Context) error {
@@ -49,19 +47,12 @@ func tables(ctx context.Context) error {
 	return nil
 }
 
-func stream(ctx context.Context) error {
-	conn, err := nats.Connect(os.Getenv("ORDERS_NATS_URL"))
+// topology makes the streams, queues or topics of events.yaml.
+func topology(ctx context.Context) error {
+	carrier, err := broker.Open(os.Getenv("ORDERS_BROKER_URL"))
 	if err != nil {
 		return err
 	}
-	defer conn.Close()
-	js, err := jetstream.New(conn)
-	if err != nil {
-		return err
-	}
-	_, err = js.CreateStream(ctx, jetstream.StreamConfig{
-		Name:     "ORDERS",
-		Subjects: []string{orderevents.Service + ".>"}, // one subject for each type of event
-	})
-	return err
+	defer carrier.Close()
+	return carrier.Ensure(ctx)
 }

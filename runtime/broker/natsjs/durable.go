@@ -8,10 +8,9 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/nats-io/nats.go/jetstream"
-
-	"github.com/outboxgen/outboxgen/runtime/outbox"
 )
 
 // ErrConsumerMismatch is returned when the durable consumer is there already with
@@ -40,31 +39,17 @@ func DurableName(handler string) string {
 	return mapped + "-" + hex.EncodeToString(sum[:4])
 }
 
-func consumerConfig(h outbox.Handler, cfg SubscribeConfig) (jetstream.ConsumerConfig, error) {
-	subjects := slices.Clone(cfg.Subjects)
-	if len(subjects) == 0 {
-		for _, t := range h.EventTypes() {
-			subject := cfg.SubjectPrefix + "." + t
-			if err := checkSubject(subject); err != nil {
-				return jetstream.ConsumerConfig{}, fmt.Errorf("natsjs: consumer %s: %w", h.Name(), err)
-			}
-			subjects = append(subjects, subject)
-		}
-	}
-	if h.Name() == "" || len(subjects) == 0 {
-		return jetstream.ConsumerConfig{}, errors.New("natsjs: the handler has no name or handles no event type")
-	}
-	slices.Sort(subjects)
+func consumerConfig(name string, from source, ackWait time.Duration, maxAckPending int) jetstream.ConsumerConfig {
 	return jetstream.ConsumerConfig{
-		Durable:        DurableName(h.Name()),
+		Durable:        from.durable,
 		DeliverPolicy:  jetstream.DeliverAllPolicy,
 		AckPolicy:      jetstream.AckExplicitPolicy,
-		AckWait:        cfg.AckWait,
+		AckWait:        ackWait,
 		MaxDeliver:     -1,
-		MaxAckPending:  cfg.MaxAckPending,
-		FilterSubjects: subjects,
-		Metadata:       map[string]string{metadataName: h.Name()},
-	}, nil
+		MaxAckPending:  maxAckPending,
+		FilterSubjects: from.subjects,
+		Metadata:       map[string]string{metadataName: name},
+	}
 }
 
 // findOrCreate returns the durable consumer. One that exists is compared, never
@@ -83,34 +68,34 @@ func findOrCreate(ctx context.Context, js jetstream.JetStream, stream string, wa
 	if err != nil {
 		return nil, err
 	}
-	if err := compare(want, consumer.CachedInfo().Config); err != nil {
-		return nil, err
+	d := differences{thing: "consumer " + want.Durable + " of stream " + stream}
+	if compare(&d, want, consumer.CachedInfo().Config); len(d.all) > 0 {
+		return nil, fmt.Errorf("%w: %w", ErrConsumerMismatch, &MismatchError{Differences: d.all})
 	}
 	return consumer, nil
 }
 
-func compare(want, have jetstream.ConsumerConfig) error {
+// compare finds in what a consumer that is there differs to the events' cost. What an
+// operator may tune, such as AckWait, isn't compared.
+func compare(d *differences, want, have jetstream.ConsumerConfig) {
 	filters := slices.Clone(have.FilterSubjects)
 	if have.FilterSubject != "" {
 		filters = append(filters, have.FilterSubject)
 	}
 	slices.Sort(filters)
-	switch name, other := want.Metadata[metadataName], have.Metadata[metadataName]; {
-	case other != "" && other != name:
-		return mismatchError(want.Durable, "the handler name", other, name)
-	case have.AckPolicy != want.AckPolicy:
-		return mismatchError(want.Durable, "the acknowledgement policy", have.AckPolicy, want.AckPolicy)
-	case !slices.Equal(filters, want.FilterSubjects):
-		return mismatchError(want.Durable, "the filter subjects", filters, want.FilterSubjects)
-	case have.MaxDeliver > 0:
-		return mismatchError(want.Durable, "the delivery limit", have.MaxDeliver, "none")
-	case have.HeadersOnly:
-		return mismatchError(want.Durable, "headers only", true, false)
-	default:
-		return nil
+	if name, other := want.Metadata[metadataName], have.Metadata[metadataName]; other != "" && other != name {
+		d.add("handler", other, name)
 	}
-}
-
-func mismatchError(durable, what string, have, want any) error {
-	return fmt.Errorf("%w: consumer %s: %s is %v, want %v", ErrConsumerMismatch, durable, what, have, want)
+	if have.AckPolicy != want.AckPolicy {
+		d.add("acknowledgement policy", have.AckPolicy, want.AckPolicy)
+	}
+	if !slices.Equal(filters, want.FilterSubjects) {
+		d.add("filter subjects", filters, want.FilterSubjects)
+	}
+	if have.MaxDeliver > 0 {
+		d.add("delivery limit", have.MaxDeliver, "none")
+	}
+	if have.HeadersOnly {
+		d.add("headers only", true, false)
+	}
 }

@@ -191,23 +191,37 @@ func TestSubscriberSuite(t *testing.T) {
 	t.Parallel()
 	brokersuite.RunSubscriber(t, func(t *testing.T) brokersuite.SubscriberFixture {
 		r := newRig(t)
+		cfg := subscribeConfig()
+		cfg.Stats = new(outbox.SubscribeStats)
 		return brokersuite.SubscriberFixture{
 			Publisher: r.publisher(PublisherConfig{}),
-			Subscribe: func(ctx context.Context, h outbox.Handler) error {
-				return Subscribe(ctx, r.via, h, subscribeConfig())
-			},
-			Unacked: func(_ *testing.T, consumer string) int { return r.unacked(consumer) },
+			Subscribe: func(ctx context.Context, h outbox.Handler) error { return Subscribe(ctx, r.via, h, cfg) },
+			Stats:     cfg.Stats,
+			Unacked:   func(_ *testing.T, consumer string) int { return r.unacked(consumer) },
 			Duplicate: func(t *testing.T, e outbox.Envelope) {
 				// Without Nats-Msg-Id the stream doesn't drop it.
 				m, err := encode("orders."+e.Type, e)
 				if err != nil {
 					t.Fatal(err)
 				}
-				if _, err := r.js.PublishMsg(t.Context(), m); err != nil {
-					t.Fatal(err)
-				}
+				r.put(m)
 			},
 			Restart: func(t *testing.T) { r.restart(t) },
+			Raw: func(_ *testing.T, body []byte, headers map[string]string) {
+				m := &nats.Msg{Subject: "orders." + brokersuite.TypeA, Header: nats.Header{}, Data: body}
+				for name, value := range headers {
+					m.Header[name] = []string{value}
+				}
+				r.put(m)
+			},
 		}
 	})
+}
+
+// put stores a message as it is.
+func (r *rig) put(m *nats.Msg) {
+	r.t.Helper()
+	if _, err := r.js.PublishMsg(r.t.Context(), m); err != nil {
+		r.t.Fatal(err)
+	}
 }

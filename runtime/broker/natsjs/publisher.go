@@ -2,7 +2,6 @@ package natsjs
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"math"
 
@@ -12,10 +11,11 @@ import (
 	"github.com/outboxgen/outboxgen/runtime/outbox"
 )
 
-// Publisher publishes to one JetStream stream. It implements [outbox.Publisher];
+// Publisher publishes to JetStream streams. It implements [outbox.Publisher];
 // Publish may be called from many goroutines.
 type Publisher struct {
 	cfg    PublisherConfig
+	places map[string]outbox.EventTopology // by event type; nil without a topology
 	js     jetstream.JetStream
 	conn   *nats.Conn
 	window chan struct{} // one token a message in flight
@@ -43,26 +43,30 @@ func NewPublisher(js jetstream.JetStream, cfg PublisherConfig) (*Publisher, erro
 	if err != nil {
 		return nil, fmt.Errorf("natsjs: %w", err)
 	}
-	return &Publisher{cfg: cfg, js: own, conn: js.Conn(), window: make(chan struct{}, cfg.MaxInFlight)}, nil
+	return &Publisher{
+		cfg: cfg, places: placesOf(cfg.Topology),
+		js: own, conn: js.Conn(), window: make(chan struct{}, cfg.MaxInFlight),
+	}, nil
 }
 
 // Close ends the subscription on which acknowledgements arrive. Publish calls
 // that still wait get PublishUnknown. The connection stays open.
 func (p *Publisher) Close() { p.js.CleanupPublisher() }
 
-// Publish implements [outbox.Publisher]. An event is confirmed when the
-// configured stream has acknowledged it, as new or as one that it has already.
+// Publish implements [outbox.Publisher]. An event is confirmed when its stream
+// has acknowledged it, as new or as one that it has already.
 //
 // Events of one aggregate keep their order (see [PublisherConfig.Unordered]);
 // those of different aggregates are on their way together. Once a failure shows
-// that the broker takes nothing, and when ctx ends, no more is sent. Nothing is
-// tried twice: that is the relay's to decide.
+// that a stream takes nothing, no more is sent to it, and when ctx ends, none at
+// all. Nothing is tried twice: that is the relay's to decide.
 //
 //   - Rejected: a reserved header, a bad subject or attribute, a message above the
 //     connection's or the stream's size.
 //   - Unavailable: not connected, no stream on the subject or another one than
-//     configured ([ErrWrongStream]), stream full, sealed or offline; and what
-//     wasn't sent ([ErrHeldBack]).
+//     configured ([ErrWrongStream]), stream full, sealed or offline; and an event of a
+//     type that the topology doesn't have ([ErrNoPlace]), which stops no other.
+//   - Held back: not sent because of another one ([ErrHeldBack]).
 //   - Unknown: sent, and no acknowledgement before AckTimeout, the end of ctx or
 //     of the connection. A server that forbids the subject to this user looks
 //     like that too: NATS tells it to the connection's error handler only.
@@ -83,7 +87,7 @@ type call struct {
 	followers []int // by message: the next one of its aggregate, or -1
 	ready     []int // may be sent, in order
 	flight    []inFlight
-	stop      error // why nothing more is sent
+	stop      map[string]error // by stream: why nothing more is sent to it
 }
 
 type inFlight struct {
@@ -98,17 +102,30 @@ func (c *call) prepare(envelopes []outbox.Envelope) {
 	last := make(map[aggregate]int)
 	c.messages = make([]*nats.Msg, len(envelopes))
 	c.followers = make([]int, len(envelopes))
+	noPlace := make(map[aggregate]error)
 	for i, e := range envelopes {
 		c.followers[i] = -1
-		m, err := encode(c.publisher.cfg.Subject(e), e)
+		key := aggregate{e.AggregateType, e.AggregateID}
+		if err := noPlace[key]; err != nil {
+			c.results[i] = heldBack(err)
+			continue
+		}
+		stream, subject, err := c.publisher.place(e)
+		if err != nil {
+			c.results[i] = err
+			if !c.publisher.cfg.Unordered {
+				noPlace[key] = err
+			}
+			continue
+		}
+		m, err := encode(subject, e)
 		if err != nil {
 			c.results[i] = outbox.PublishRejected(err)
 			continue
 		}
 		m.Header[nats.MsgIdHdr] = []string{e.ID.String()}
-		m.Header[nats.ExpectedStreamHdr] = []string{c.publisher.cfg.Stream}
+		m.Header[nats.ExpectedStreamHdr] = []string{stream}
 		c.messages[i] = m
-		key := aggregate{e.AggregateType, e.AggregateID}
 		if previous, ok := last[key]; ok && !c.publisher.cfg.Unordered {
 			c.followers[previous] = i
 		} else {
@@ -117,6 +134,9 @@ func (c *call) prepare(envelopes []outbox.Envelope) {
 		last[key] = i
 	}
 }
+
+// stream is the one that a message is for.
+func (c *call) stream(i int) string { return c.messages[i].Header[nats.ExpectedStreamHdr][0] }
 
 // run sends what may be sent, as far as the window allows, and waits for the
 // oldest acknowledgement whenever it can't send. Acknowledgements come in about
@@ -161,8 +181,8 @@ func (c *call) enter() bool {
 // send reports whether the message is in flight; otherwise it is settled.
 func (c *call) send(i int) bool {
 	switch {
-	case c.stop != nil:
-		c.settle(i, heldBack(c.stop))
+	case c.stop[c.stream(i)] != nil:
+		c.settle(i, heldBack(c.stop[c.stream(i)]))
 		return false
 	case c.ctx.Err() != nil:
 		c.settle(i, notSent(c.ctx))
@@ -186,23 +206,23 @@ func (c *call) settleOldest() {
 	c.flight = c.flight[1:]
 	select {
 	case ack := <-oldest.ack.Ok():
-		c.settle(oldest.index, c.checkAck(ack))
+		c.settle(oldest.index, checkAck(c.stream(oldest.index), ack))
 	case err := <-oldest.ack.Err():
-		c.settle(oldest.index, ackError(c.publisher.cfg.Stream, err))
+		c.settle(oldest.index, ackError(c.stream(oldest.index), err))
 	case <-c.ctx.Done():
-		c.settle(oldest.index, c.lastLook(oldest.ack))
+		c.settle(oldest.index, c.lastLook(oldest))
 	}
 	<-c.publisher.window
 }
 
 // lastLook returns the outcome of a message at the end of ctx: an
 // acknowledgement that is there counts.
-func (c *call) lastLook(f jetstream.PubAckFuture) error {
+func (c *call) lastLook(f inFlight) error {
 	select {
-	case ack := <-f.Ok():
-		return c.checkAck(ack)
-	case err := <-f.Err():
-		return ackError(c.publisher.cfg.Stream, err)
+	case ack := <-f.ack.Ok():
+		return checkAck(c.stream(f.index), ack)
+	case err := <-f.ack.Err():
+		return ackError(c.stream(f.index), err)
 	default:
 		return unconfirmed(c.ctx)
 	}
@@ -210,8 +230,8 @@ func (c *call) lastLook(f jetstream.PubAckFuture) error {
 
 // checkAck accepts an acknowledgement, also one that says the stream had the
 // event already: that is what a repeat after a lost acknowledgement gets.
-func (c *call) checkAck(ack *jetstream.PubAck) error {
-	if want := c.publisher.cfg.Stream; ack.Stream != want {
+func checkAck(want string, ack *jetstream.PubAck) error {
+	if ack.Stream != want {
 		return outbox.PublishUnavailable(fmt.Errorf("%w: %q acknowledged, want %q", ErrWrongStream, ack.Stream, want))
 	}
 	return nil
@@ -221,22 +241,28 @@ func (c *call) checkAck(ack *jetstream.PubAck) error {
 func (c *call) settle(i int, err error) {
 	c.results[i] = err
 	follower := c.followers[i]
-	if err != nil {
-		switch outbox.FailureKindOf(err) {
-		case outbox.FailureUnavailable, outbox.FailureUnknown:
-			if c.stop == nil && !errors.Is(err, ErrHeldBack) {
-				c.stop = err
-			}
-		case outbox.FailureFailed:
-			for ; follower >= 0; follower = c.followers[follower] {
-				c.results[follower] = heldBack(err)
-			}
-		case outbox.FailureRejected: // it is dead and out of its followers' way
+	if err != nil && outbox.FailureKindOf(err) != outbox.FailureRejected { // a rejected one is dead and out of the way
+		for ; follower >= 0; follower = c.followers[follower] {
+			c.results[follower] = heldBack(err)
 		}
+		c.stopStream(c.stream(i), err)
 	}
 	if follower >= 0 {
 		c.ready = append(c.ready, follower)
 	}
+}
+
+// stopStream sends nothing more to a stream after an error that shows that it, or
+// the broker, takes nothing.
+func (c *call) stopStream(stream string, err error) {
+	kind := outbox.FailureKindOf(err)
+	if kind != outbox.FailureUnavailable && kind != outbox.FailureUnknown || c.stop[stream] != nil {
+		return
+	}
+	if c.stop == nil {
+		c.stop = make(map[string]error)
+	}
+	c.stop[stream] = err
 }
 
 // refuseReady settles everything that waits to be sent, when nothing is in flight.

@@ -71,11 +71,10 @@ func TestWrongStream(t *testing.T) {
 // A server that doesn't heed Nats-Expected-Stream is caught by its acknowledgement.
 func TestAckOfWrongStream(t *testing.T) {
 	t.Parallel()
-	c := &call{publisher: &Publisher{cfg: PublisherConfig{Stream: stream}}}
-	if err := c.checkAck(&jetstream.PubAck{Stream: stream, Duplicate: true}); err != nil {
+	if err := checkAck(stream, &jetstream.PubAck{Stream: stream, Duplicate: true}); err != nil {
 		t.Errorf("a duplicate in the right stream: %v", err)
 	}
-	wantKind(t, c.checkAck(&jetstream.PubAck{Stream: "OTHER"}), outbox.FailureUnavailable)
+	wantKind(t, checkAck(stream, &jetstream.PubAck{Stream: "OTHER"}), outbox.FailureUnavailable)
 }
 
 func TestMissingStream(t *testing.T) {

@@ -10,17 +10,22 @@ import (
 
 // PublisherConfig has a publisher's settings.
 type PublisherConfig struct {
-	// Stream is the stream that must acknowledge. Required. An acknowledgement
-	// from any other one is a failure.
+	// Topology has the stream and the subject of each event type: the usual way.
+	// Required unless Stream is set. An event of a type that it doesn't have is
+	// [ErrNoPlace].
+	Topology outbox.Topology
+
+	// Stream is the stream that must acknowledge, without a Topology. An
+	// acknowledgement from any other one is a failure.
 	Stream string
 
-	// SubjectPrefix comes before the event's type: with "orders", the event
-	// order.accepted goes to orders.order.accepted. Defaults to the event's
-	// source.
+	// SubjectPrefix goes with Stream and comes before the event's type: with
+	// "orders", the event order.accepted goes to orders.order.accepted. Defaults to
+	// the event's source.
 	SubjectPrefix string
 
-	// Subject returns the subject of an event, instead of SubjectPrefix. Defaults
-	// to nil.
+	// Subject goes with Stream and returns the subject of an event, instead of
+	// SubjectPrefix. Defaults to nil.
 	Subject func(outbox.Envelope) string
 
 	// AckTimeout is how long each message may wait for its acknowledgement;
@@ -42,12 +47,8 @@ type PublisherConfig struct {
 }
 
 func (c PublisherConfig) withDefaults() PublisherConfig {
-	if c.AckTimeout == 0 {
-		c.AckTimeout = 5 * time.Second
-	}
-	if c.MaxInFlight == 0 {
-		c.MaxInFlight = 256
-	}
+	defaultTo(&c.AckTimeout, 5*time.Second)
+	defaultTo(&c.MaxInFlight, 256)
 	if c.Subject == nil {
 		prefix := c.SubjectPrefix
 		c.Subject = func(e outbox.Envelope) string {
@@ -61,8 +62,18 @@ func (c PublisherConfig) withDefaults() PublisherConfig {
 }
 
 func (c PublisherConfig) validate() error {
-	if c.Stream == "" {
-		return errors.New("natsjs: PublisherConfig.Stream is required: it is the stream whose acknowledgement counts")
+	switch {
+	case len(c.Topology.Events) > 0:
+		if c.Stream != "" || c.SubjectPrefix != "" || c.Subject != nil {
+			return errors.New("natsjs: PublisherConfig.Topology excludes Stream, SubjectPrefix and Subject")
+		}
+		for _, e := range c.Topology.Events {
+			if err := checkPlace(e); err != nil {
+				return fmt.Errorf("natsjs: PublisherConfig.Topology: %w", err)
+			}
+		}
+	case c.Stream == "":
+		return errors.New("natsjs: PublisherConfig needs Topology or Stream: the stream whose acknowledgement counts")
 	}
 	if c.AckTimeout < 0 || c.MaxInFlight < 0 {
 		return errors.New("natsjs: PublisherConfig.AckTimeout and MaxInFlight can't be negative")
@@ -76,4 +87,28 @@ func (c PublisherConfig) validate() error {
 		}
 	}
 	return nil
+}
+
+// place returns where an event goes.
+func (p *Publisher) place(e outbox.Envelope) (stream, subject string, err error) {
+	if p.places == nil {
+		return p.cfg.Stream, p.cfg.Subject(e), nil
+	}
+	place, ok := p.places[e.Type]
+	if !ok {
+		return "", "", outbox.PublishUnavailable(fmt.Errorf("%w: %q", ErrNoPlace, e.Type))
+	}
+	return place.Stream, place.Key, nil
+}
+
+// placesOf returns a topology's events by type, nil when there is none.
+func placesOf(t outbox.Topology) map[string]outbox.EventTopology {
+	if len(t.Events) == 0 {
+		return nil
+	}
+	places := make(map[string]outbox.EventTopology, len(t.Events))
+	for _, e := range t.Events {
+		places[e.Type] = e
+	}
+	return places
 }

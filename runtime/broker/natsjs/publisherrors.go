@@ -23,6 +23,10 @@ var ErrHeldBack = errors.New("not sent: an earlier message failed")
 // the message, so the kind is unavailable: nothing dies of it.
 var ErrWrongStream = errors.New("the subject belongs to another stream")
 
+// ErrNoPlace is in the error of an event whose type isn't in the publisher's topology, as
+// when a relay is older than the service. The kind is unavailable: it waits.
+var ErrNoPlace = errors.New("the topology does not have the event type")
+
 // sendError classifies an error that came before or while the message was
 // written to the connection's buffer.
 func sendError(err error) error {

@@ -63,7 +63,7 @@ func TestLostAcks(t *testing.T) {
 	var repeats atomic.Int64
 	const n = 3
 	cfg := subscribeConfig()
-	cfg.AckWait, cfg.AckTimeout, cfg.Stats = 400*time.Millisecond, 200*time.Millisecond, new(SubscribeStats)
+	cfg.AckWait, cfg.AckTimeout, cfg.Stats = 400*time.Millisecond, 200*time.Millisecond, new(outbox.SubscribeStats)
 	r.subscribe(funcHandler(func(_ context.Context, e outbox.Envelope) error {
 		if _, again := calls.LoadOrStore(e.ID, true); again && repeats.Add(1) == n {
 			close(done)
@@ -77,7 +77,7 @@ func TestLostAcks(t *testing.T) {
 	waitUntil(t, "all are acknowledged", func() bool { return r.unacked("projector") == 0 })
 	waitUntil(t, "the counts are right", func() bool {
 		return cfg.Stats.Delivered.Load() == 2*n && cfg.Stats.Redelivered.Load() == n &&
-			cfg.Stats.AckFailed.Load() == n && cfg.Stats.Acked.Load() == n && cfg.Stats.Naked.Load() == 0
+			cfg.Stats.AckFailed.Load() == n && cfg.Stats.Acked.Load() == n && cfg.Stats.Failed.Load() == 0
 	})
 }
 
@@ -87,7 +87,7 @@ func TestAckAfterReconnect(t *testing.T) {
 	t.Parallel()
 	r := newRig(t)
 	cfg := subscribeConfig()
-	cfg.AckWait, cfg.AckTimeout, cfg.Stats = time.Minute, 20*time.Second, new(SubscribeStats)
+	cfg.AckWait, cfg.AckTimeout, cfg.Stats = time.Minute, 20*time.Second, new(outbox.SubscribeStats)
 	restart := make(chan struct{})
 	r.subscribe(funcHandler(func(context.Context, outbox.Envelope) error {
 		r.server.Stop()
@@ -104,7 +104,8 @@ func TestAckAfterReconnect(t *testing.T) {
 	}
 }
 
-// A handler may take longer than AckWait: the server hears of it.
+// A handler may take longer than AckWait: the server hears of it, and of the message
+// that waits behind it.
 func TestSlowHandlerIsNotRedelivered(t *testing.T) {
 	t.Parallel()
 	r := newRig(t)
@@ -116,31 +117,25 @@ func TestSlowHandlerIsNotRedelivered(t *testing.T) {
 		return false
 	})
 	cfg := subscribeConfig()
-	cfg.AckWait, cfg.Concurrency, cfg.Stats = 600*time.Millisecond, 2, new(SubscribeStats)
+	cfg.AckWait, cfg.Concurrency, cfg.Stats = 600*time.Millisecond, 2, new(outbox.SubscribeStats)
 	var calls atomic.Int64
-	done, again := make(chan struct{}), make(chan struct{})
 	r.subscribe(funcHandler(func(context.Context, outbox.Envelope) error {
 		if calls.Add(1) > 1 {
-			close(again)
 			return nil
 		}
-		defer close(done)
-		for range 8 { // more than two and a half times AckWait
+		for range 16 { // of two messages more than two and a half times AckWait
 			select {
 			case <-alive:
-			case <-again:
-				return nil
 			case <-time.After(20 * time.Second):
 				return errors.New("no sign of life")
 			}
 		}
 		return nil
 	}), cfg)
-	r.publish(brokersuite.Event("a", 1))
-	<-done
-	waitUntil(t, "it is acknowledged", func() bool { return cfg.Stats.Acked.Load() >= 1 && r.unacked("projector") == 0 })
-	if n := cfg.Stats.Redelivered.Load(); n != 0 || calls.Load() != 1 {
-		t.Errorf("the message was redelivered %d times while its handler was running", n)
+	r.publish(brokersuite.Event("a", 1), brokersuite.Event("a", 2))
+	waitUntil(t, "both are acknowledged", func() bool { return cfg.Stats.Acked.Load() >= 2 && r.unacked("projector") == 0 })
+	if n := cfg.Stats.Redelivered.Load(); n != 0 || calls.Load() != 2 {
+		t.Errorf("%d redeliveries and %d calls while a handler was running", n, calls.Load())
 	}
 }
 
@@ -148,7 +143,7 @@ func TestConcurrency(t *testing.T) {
 	t.Parallel()
 	r := newRig(t)
 	cfg := subscribeConfig()
-	cfg.Concurrency = 4
+	cfg.Concurrency, cfg.Stats = 4, new(outbox.SubscribeStats)
 	var running sync.WaitGroup
 	running.Add(4)
 	r.subscribe(funcHandler(func(context.Context, outbox.Envelope) error {
@@ -157,9 +152,9 @@ func TestConcurrency(t *testing.T) {
 		return nil
 	}), cfg)
 	for i := range 4 {
-		r.publish(brokersuite.Event("a", int64(i)))
+		r.publish(brokersuite.Event(fmt.Sprint(i), 1))
 	}
-	waitUntil(t, "four handlers run at a time", func() bool { return r.unacked("projector") == 0 })
+	waitUntil(t, "four handlers run at a time", func() bool { return cfg.Stats.Handled.Load() == 4 })
 }
 
 // A message is given back with a delay that grows: a bare nak comes back at once.
@@ -177,6 +172,7 @@ func TestNakDelays(t *testing.T) {
 	})
 	cfg := subscribeConfig()
 	cfg.Backoff, cfg.MaxBackoff = 10*time.Millisecond, 40*time.Millisecond
+	cfg.Prefetch = 1 // its room has to come back each time
 	r.subscribe(funcHandler(func(context.Context, outbox.Envelope) error { return errors.New("no") }), cfg)
 	r.publish(brokersuite.Event("a", 1))
 	for i, want := range []time.Duration{10, 20, 40, 40} {
@@ -187,44 +183,13 @@ func TestNakDelays(t *testing.T) {
 	}
 }
 
-// A message that is no event isn't acknowledged, is logged once, and, when more than
-// one may be pending, doesn't hold up those behind it.
-func TestNotAnEvent(t *testing.T) {
-	t.Parallel()
-	r := newRig(t)
-	var log lockedBuffer
-	cfg := subscribeConfig()
-	cfg.MaxAckPending, cfg.MaxBackoff, cfg.Backoff, cfg.Stats = 10, 10*time.Millisecond, time.Millisecond, new(SubscribeStats)
-	cfg.Logger = slog.New(slog.NewTextHandler(&log, nil))
-	handled := make(chan outbox.Envelope, 10)
-	if _, err := r.js.Publish(t.Context(), "orders."+brokersuite.TypeA, []byte("canary-payload")); err != nil {
-		t.Fatal(err)
-	}
-	r.subscribe(funcHandler(func(_ context.Context, e outbox.Envelope) error { handled <- e; return nil }), cfg)
-	e := brokersuite.Event("a", 1)
-	r.publish(e)
-	if got := <-handled; got.ID != e.ID {
-		t.Errorf("handled %s, want %s", got.ID, e.ID)
-	}
-	waitUntil(t, "it came several times", func() bool { return cfg.Stats.NotEvents.Load() >= 4 })
-	if n := strings.Count(log.String(), "isn't an event"); n != 1 {
-		t.Errorf("logged %d times, want once:\n%s", n, log.String())
-	}
-	if strings.Contains(log.String(), "canary") {
-		t.Errorf("the log shows the payload:\n%s", log.String())
-	}
-	if n := r.unacked("projector"); n != 1 {
-		t.Errorf("%d messages unacknowledged, want the one that isn't an event", n)
-	}
-}
-
 // No payload, header value or panic value gets into the log, at any level.
 func TestLogShowsNoData(t *testing.T) {
 	t.Parallel()
 	r := newRig(t)
 	var log lockedBuffer
 	cfg := subscribeConfig()
-	cfg.Stats, cfg.Logger = new(SubscribeStats), slog.New(slog.NewTextHandler(&log, &slog.HandlerOptions{Level: slog.LevelDebug - 8}))
+	cfg.Stats, cfg.Logger = new(outbox.SubscribeStats), slog.New(slog.NewTextHandler(&log, &slog.HandlerOptions{Level: slog.LevelDebug - 8}))
 	var calls atomic.Int64
 	r.subscribe(funcHandler(func(_ context.Context, e outbox.Envelope) error {
 		switch calls.Add(1) {
@@ -273,29 +238,163 @@ func (l *lockedBuffer) String() string {
 	return l.b.String()
 }
 
-func TestBackoff(t *testing.T) {
+// A message that is no event is parked under a reference that a stream which is made
+// anew can't repeat, and nothing of it is logged.
+func TestUnreadable(t *testing.T) {
 	t.Parallel()
-	s := &subscription{cfg: SubscribeConfig{}.withDefaults()}
-	for delivery, want := range map[uint64]time.Duration{
-		1: time.Second, 2: 2 * time.Second, 5: 16 * time.Second, 6: 30 * time.Second, 40: 30 * time.Second, 1 << 40: 30 * time.Second,
-	} {
-		for range 20 {
-			if got := s.backoff(delivery); got < want*79/100 || got > want*121/100 {
-				t.Errorf("after delivery %d: %v, want about %v", delivery, got, want)
-			}
-		}
+	r := newRig(t)
+	var log lockedBuffer
+	cfg := subscribeConfig()
+	cfg.Logger = slog.New(slog.NewTextHandler(&log, &slog.HandlerOptions{Level: slog.LevelDebug - 8}))
+	h := &parker{fail: 1, parked: make(chan outbox.Unreadable, 10)}
+	r.put(&nats.Msg{
+		Subject: "orders." + brokersuite.TypeA, Data: []byte("canary-body"),
+		Header: nats.Header{"Tenant": {"canary-one", "two"}, "ce-id": {"canary-id"}, "ce-specversion": {"1.0"}},
+	})
+	r.subscribe(h, cfg)
+	first, second := <-h.parked, <-h.parked
+	if first.Reference != second.Reference || !strings.HasPrefix(first.Reference, "ORDERS/1/20") {
+		t.Errorf("references %q and %q", first.Reference, second.Reference)
+	}
+	if got := first.Headers["Tenant"]; got != "canary-one,two" || string(first.Body) != "canary-body" {
+		t.Errorf("headers %v, body %q", first.Headers, first.Body)
+	}
+	waitUntil(t, "it is acknowledged", func() bool { return r.unacked("projector") == 0 })
+	if text := log.String(); strings.Contains(text, "canary") || !strings.Contains(text, "sequence=1") {
+		t.Errorf("the log shows data, or no place:\n%s", text)
 	}
 }
 
-func TestSequenceSet(t *testing.T) {
-	t.Parallel()
-	var s sequenceSet
-	for n := range uint64(3 * maxSeen) {
-		if !s.add(n) || s.add(n) {
-			t.Fatal(fmt.Sprint(n, ": want it new once"))
-		}
+// parker fails to park at first.
+type parker struct {
+	funcHandler
+	fail   int
+	parked chan outbox.Unreadable
+}
+
+func (p *parker) Park(_ context.Context, m outbox.Unreadable) error {
+	p.parked <- m
+	if p.fail--; p.fail >= 0 {
+		return errors.New("not yet")
 	}
-	if len(s.seen) > maxSeen {
-		t.Errorf("it remembers %d", len(s.seen))
+	return nil
+}
+
+// A subscription holds no more than Prefetch messages; the others are for other processes.
+func TestPrefetch(t *testing.T) {
+	t.Parallel()
+	r := newRig(t)
+	cfg := subscribeConfig()
+	cfg.Prefetch, cfg.AckWait = 4, time.Minute
+	entered, release := make(chan struct{}, 100), make(chan struct{})
+	r.subscribe(funcHandler(func(context.Context, outbox.Envelope) error {
+		entered <- struct{}{}
+		<-release
+		return nil
+	}), cfg)
+	var sent []outbox.Envelope
+	for i := range 20 {
+		sent = append(sent, brokersuite.Event(fmt.Sprint(i), 1))
+	}
+	r.publish(sent...)
+	<-entered
+	pending := func() int {
+		c, err := r.js.Consumer(t.Context(), stream, "projector")
+		if err != nil {
+			t.Fatal(err)
+		}
+		return c.CachedInfo().NumAckPending
+	}
+	waitUntil(t, "it has asked for its share", func() bool { return pending() >= 4 })
+	var others atomic.Int64
+	stop := r.subscribe(funcHandler(func(context.Context, outbox.Envelope) error { others.Add(1); return nil }), cfg)
+	waitUntil(t, "another process gets the rest", func() bool { return others.Load() == 16 })
+	waitUntil(t, "its acknowledgements are there", func() bool { return pending() == 4 })
+	stop()
+	close(release)
+	waitUntil(t, "all are acknowledged", func() bool { return r.unacked("projector") == 0 })
+}
+
+// With MaxAckPending 1 the stream's order holds: a message that fails holds up all.
+func TestStrictOrder(t *testing.T) {
+	t.Parallel()
+	r := newRig(t)
+	cfg := subscribeConfig()
+	cfg.MaxAckPending = 1
+	var (
+		mu     sync.Mutex
+		failed bool
+		got    []string
+	)
+	for range 2 { // processes
+		r.subscribe(funcHandler(func(_ context.Context, e outbox.Envelope) error {
+			mu.Lock()
+			defer mu.Unlock()
+			if e.AggregateID == "b" && !failed {
+				failed = true
+				return errors.New("once")
+			}
+			got = append(got, e.AggregateID)
+			return nil
+		}), cfg)
+	}
+	r.publish(brokersuite.Event("a", 1))
+	r.publish(brokersuite.Event("b", 1))
+	r.publish(brokersuite.Event("c", 1))
+	waitUntil(t, "all are handled", func() bool {
+		mu.Lock()
+		defer mu.Unlock()
+		return len(got) >= 3
+	})
+	waitUntil(t, "all are acknowledged", func() bool { return r.unacked("projector") == 0 })
+	mu.Lock()
+	defer mu.Unlock()
+	if strings.Join(got, "") != "abc" {
+		t.Errorf("handled in the order %v", got)
+	}
+}
+
+// limited is a handler with limits.
+type limited struct {
+	funcHandler
+	limits outbox.Limits
+}
+
+func (l limited) Limits() outbox.Limits { return l.limits }
+
+func TestTimeoutAboveAckWait(t *testing.T) {
+	t.Parallel()
+	r := newRig(t)
+	nothing := funcHandler(func(context.Context, outbox.Envelope) error { return nil })
+	for timeout, want := range map[time.Duration]int{time.Second: 0, 2 * time.Second: 1, 3 * time.Second: 1} {
+		var log lockedBuffer
+		cfg := subscribeConfig()
+		cfg.Logger = slog.New(slog.NewTextHandler(&log, nil))
+		stop := r.subscribe(limited{nothing, outbox.Limits{Timeout: timeout}}, cfg)
+		waitUntil(t, "it reads", func() bool { return r.waiting("projector") })
+		stop()
+		if n := strings.Count(log.String(), "AckWait"); n != want {
+			t.Errorf("timeout %v: %d warnings, want %d", timeout, n, want)
+		}
+		waitUntil(t, "it has left", func() bool { return !r.waiting("projector") })
+	}
+}
+
+func TestSubscribeDefaults(t *testing.T) {
+	t.Parallel()
+	for _, test := range []struct {
+		cfg                                  SubscribeConfig
+		limit                                int
+		concurrency, prefetch, maxAckPending int
+	}{
+		{SubscribeConfig{}, 0, 1, 256, 1000},
+		{SubscribeConfig{}, 8, 8, 256, 1000},
+		{SubscribeConfig{Concurrency: 2, Prefetch: 3, MaxAckPending: 4}, 8, 2, 3, 4},
+		{SubscribeConfig{}, 100, 100, 400, 1000},
+	} {
+		c := test.cfg.withDefaults(outbox.Limits{Concurrency: test.limit})
+		if c.Concurrency != test.concurrency || c.Prefetch != test.prefetch || c.MaxAckPending != test.maxAckPending {
+			t.Errorf("%+v: concurrency %d, prefetch %d, max ack pending %d", test, c.Concurrency, c.Prefetch, c.MaxAckPending)
+		}
 	}
 }

@@ -3,6 +3,8 @@ package natsjs
 import (
 	"context"
 	"errors"
+	"log/slog"
+	"strings"
 	"testing"
 	"time"
 
@@ -133,5 +135,26 @@ func TestSubscribeWaitsForTheBroker(t *testing.T) {
 	e := brokersuite.Event("a", 1)
 	p := r.publisher(PublisherConfig{})
 	waitUntil(t, "it publishes", func() bool { return publishOne(t, p, e) == nil })
+	<-handled
+}
+
+// The server falls silent for longer than its heartbeats: reading goes on when it
+// is back.
+func TestReadingIsInterrupted(t *testing.T) {
+	t.Parallel()
+	r := newRig(t)
+	var log lockedBuffer
+	cfg := subscribeConfig()
+	cfg.Prefetch, cfg.AckTimeout = 1, 200*time.Millisecond // the room of the request that failed has to come back
+	cfg.Logger = slog.New(slog.NewTextHandler(&log, nil))
+	handled := make(chan struct{}, 10)
+	r.subscribe(funcHandler(func(context.Context, outbox.Envelope) error { handled <- struct{}{}; return nil }), cfg)
+	waitUntil(t, "it reads", func() bool { return r.waiting("projector") })
+	r.proxy.muteServer(true)
+	waitUntil(t, "reading is interrupted", func() bool { return strings.Contains(log.String(), "interrupted") })
+	r.proxy.muteServer(false)
+	r.proxy.cut()
+	p := r.publisher(PublisherConfig{})
+	waitUntil(t, "it publishes", func() bool { return publishOne(t, p, brokersuite.Event("a", 1)) == nil })
 	<-handled
 }

@@ -16,8 +16,8 @@ const (
 	attrPrefix = "ce-"
 	natsPrefix = "nats-"
 
-	// structured is the content type by which the binding tells its other mode.
-	structured = "application/cloudevents"
+	// contentType is the header by which the binding tells its modes apart.
+	contentType = "content-type"
 )
 
 // encode makes the message of an envelope, without what depends on the stream.
@@ -53,7 +53,7 @@ func encode(subject string, e outbox.Envelope) (*nats.Msg, error) {
 // binding's: Nats-Rollup deletes messages, Nats-Msg-Id decides about duplicates,
 // Content-Type tells the binding's modes apart.
 func reservedHeader(name string) bool {
-	return strings.HasPrefix(name, natsPrefix) || strings.HasPrefix(name, attrPrefix) || name == "content-type"
+	return strings.HasPrefix(name, natsPrefix) || strings.HasPrefix(name, attrPrefix) || name == contentType
 }
 
 // checkHeader refuses what means something to a broker ([outbox.CheckHeader]), and
@@ -94,29 +94,26 @@ func shorten(s string) string {
 	return s[:64] + "…"
 }
 
-// decode reads a message. Its error is outbox.ErrNotAnEvent. Header names count
-// in any letters, as the binding says; an attribute that is there twice makes
-// the message ambiguous.
+// decode reads a message, in binary or structured mode. Its error is
+// outbox.ErrNotAnEvent. Header names count in any letters, as the binding says; an
+// attribute that is there twice makes the message ambiguous.
 func decode(h nats.Header, data []byte) (outbox.Envelope, error) {
-	attrs := make(map[string]string, 10)
-	var headers map[string]string
+	attrs := make(map[string]string, 12)
+	var (
+		headers map[string]string
+		media   string
+		bad     error
+	)
 	for name, values := range h {
 		name = strings.ToLower(name)
 		attr, isAttr := strings.CutPrefix(name, attrPrefix)
 		switch {
 		case isAttr:
-			if _, twice := attrs[attr]; twice || len(values) != 1 {
-				return outbox.Envelope{}, fmt.Errorf("%w: attribute %q is there twice", outbox.ErrNotAnEvent, attr)
+			if err := addAttribute(attrs, attr, values); err != nil {
+				bad = err
 			}
-			value, err := decodeValue(values[0])
-			if err != nil {
-				return outbox.Envelope{}, fmt.Errorf("%w: attribute %q: %w", outbox.ErrNotAnEvent, attr, err)
-			}
-			attrs[attr] = value
-		case name == "content-type":
-			if len(values) > 0 && strings.HasPrefix(strings.ToLower(values[0]), structured) {
-				return outbox.Envelope{}, fmt.Errorf("%w: it is in structured mode", outbox.ErrNotAnEvent)
-			}
+		case name == contentType:
+			media = strings.Join(values, ",")
 		case reservedHeader(name):
 		default:
 			if headers == nil {
@@ -125,5 +122,23 @@ func decode(h nats.Header, data []byte) (outbox.Envelope, error) {
 			headers[name] = strings.Join(values, ",")
 		}
 	}
+	if outbox.IsStructured(media) {
+		return outbox.EnvelopeFromStructured(media, headers, data)
+	}
+	if bad != nil {
+		return outbox.Envelope{}, bad
+	}
 	return outbox.EnvelopeFromAttributes(func(name string) string { return attrs[name] }, headers, data)
+}
+
+func addAttribute(attrs map[string]string, name string, values []string) error {
+	if _, twice := attrs[name]; twice || len(values) != 1 {
+		return fmt.Errorf("%w: attribute %q is there twice", outbox.ErrNotAnEvent, name)
+	}
+	value, err := decodeValue(values[0])
+	if err != nil {
+		return fmt.Errorf("%w: attribute %q: %w", outbox.ErrNotAnEvent, name, err)
+	}
+	attrs[name] = value
+	return nil
 }

@@ -167,7 +167,7 @@ func TestHeadersOnTheWire(t *testing.T) {
 		"ce-specversion": {"1.0"}, "ce-id": {e.ID.String()}, "ce-source": {"orders"}, "ce-type": {"order.accepted"},
 		"ce-subject": {"caf%C3%A9%201"}, "ce-time": {"2026-02-03T04:05:06.789012Z"}, "ce-datacontenttype": {"application/json"},
 		"ce-aggregatetype": {"order"}, "ce-aggregateversion": {"7"}, "ce-schemaversion": {"2"},
-		"traceparent": {"00-1-2-01"},
+		"ce-traceparent": {"00-1-2-01"}, "traceparent": {"00-1-2-01"},
 	}
 	if diff := cmp.Diff(want, m.Header); diff != "" {
 		t.Errorf("-want +got:\n%s", diff)
@@ -216,7 +216,8 @@ func TestDecodeForeignHeaders(t *testing.T) {
 		}
 	})
 	for name, change := range map[string]func(nats.Header){
-		"structured mode":        func(h nats.Header) { h["Content-Type"] = []string{"Application/CloudEvents+json"} },
+		"not in structured mode": func(h nats.Header) { h["Content-Type"] = []string{"Application/CloudEvents+json"} },
+		"batch mode":             func(h nats.Header) { h["content-type"] = []string{"application/cloudevents-batch+json"} },
 		"attribute twice":        func(h nats.Header) { h["ce-id"] = append(h["ce-id"], h["ce-id"][0]) },
 		"in other letters":       func(h nats.Header) { h["CE-ID"] = h["ce-id"] },
 		"not UTF-8":              func(h nats.Header) { h["ce-subject"] = []string{"%FF"} },

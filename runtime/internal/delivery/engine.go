@@ -5,17 +5,21 @@ import (
 	"context"
 	"log/slog"
 	"runtime/debug"
-	"strings"
 	"sync"
 	"time"
 
 	"github.com/outboxgen/outboxgen/runtime/outbox"
 )
 
-// Config has an engine's settings. All but Hold, AliveEvery and Window are required.
+// Config has an engine's settings. All but Slots, Hold, AliveEvery, Window and NoJitter are
+// required.
 type Config struct {
 	Handler     outbox.Handler
 	Concurrency int // handlers at a time
+
+	// Slots, when set, limits the handlers of all engines that share it, in place of
+	// Concurrency: as many at a time as it has room for.
+	Slots chan struct{}
 
 	// Window is how many messages may be in the engine's hands. Submit waits
 	// for room. 0 for no limit, where the broker has one.
@@ -29,34 +33,16 @@ type Config struct {
 	// doubled with each delivery up to MaxBackoff.
 	Backoff, MaxBackoff time.Duration
 
+	// NoJitter keeps Backoff as it is, where time is scripted. By default it varies
+	// by a fifth either way.
+	NoJitter bool
+
 	// AliveEvery is how often Message.Alive is called of all messages in the
 	// engine's hands. 0 for never.
 	AliveEvery time.Duration
 
 	Logger *slog.Logger
 	Stats  *outbox.SubscribeStats
-}
-
-// Message is one delivery.
-type Message struct {
-	Envelope   outbox.Envelope
-	Unreadable *outbox.Unreadable // set when there is no envelope
-	Deliveries int                // 1 for the first one; 0 where the broker doesn't say
-
-	// Attrs are its place at the broker, for the log.
-	Attrs []any
-
-	// Ack tells the broker that the message is done with. Called once, unless Again is.
-	Ack func(ctx context.Context)
-
-	// Again gives the message back, to be delivered after the wait, 0 for at once.
-	// Called once, unless Ack is. With Hold it is called with 0 at the end only, and
-	// may be nil.
-	Again func(ctx context.Context, after time.Duration)
-
-	// Alive tells the broker that the message is being worked on; may be nil. It
-	// isn't called after Ack or Again.
-	Alive func()
 }
 
 // Engine runs a handler. Make one with [New], end it with [Engine.Close].
@@ -88,22 +74,18 @@ type lane struct {
 	message *held
 }
 
-// held is a message in the engine's hands.
-type held struct {
-	Message
-	mu   sync.Mutex
-	done bool // Ack or Again was called
-}
-
 // New makes an engine. ctx gives its values to handlers, not its end.
 func New(ctx context.Context, cfg Config) *Engine {
 	e := &Engine{
 		cfg:   cfg,
-		slots: make(chan struct{}, max(cfg.Concurrency, 1)),
+		slots: cfg.Slots,
 		stop:  make(chan struct{}),
 		idle:  make(chan struct{}),
 		lanes: make(map[lane][]*held),
 		alive: make(map[*held]struct{}),
+	}
+	if e.slots == nil {
+		e.slots = make(chan struct{}, max(cfg.Concurrency, 1))
 	}
 	e.ctx, e.cancel = context.WithCancel(context.WithoutCancel(ctx))
 	e.gate.init(cfg.Logger, cfg.Stats)
@@ -154,20 +136,31 @@ func (e *Engine) Submit(ctx context.Context, m Message) bool {
 	return true
 }
 
-// Close begins nothing more, waits for the running handlers, cancels them after
-// timeout, and gives everything else back at once.
+// Close begins nothing more, waits for the running handlers, cancels their context
+// after timeout, and gives everything else back: at once, or behind the earlier event
+// of its aggregate that it was held back for.
 func (e *Engine) Close(timeout time.Duration) {
 	e.mu.Lock()
 	e.closed = true
 	e.mu.Unlock()
 	close(e.stop)
-	timer := time.AfterFunc(timeout, func() {
-		e.cfg.Logger.Warn("handlers are still running at the end of ShutdownTimeout; cancelling them")
-		e.cancel()
-	})
+	go func() {
+		e.working.Wait()
+		close(e.idle)
+	}()
+	timer := time.NewTimer(timeout)
 	defer timer.Stop()
-	e.working.Wait()
-	close(e.idle)
+	select {
+	case <-e.idle:
+	case <-timer.C:
+		select {
+		case <-e.idle:
+		default:
+			e.cfg.Logger.Warn("handlers are still running at the end of ShutdownTimeout; cancelling them")
+			e.cancel()
+			<-e.idle
+		}
+	}
 	e.beating.Wait()
 	e.cancel()
 }
@@ -206,37 +199,30 @@ func (e *Engine) leaveRoom() {
 
 // process takes a message to its end: acknowledged or given back.
 func (e *Engine) process(key lane, h *held) {
-	if wait, ok := e.guard.heldBack(key, h); ok && !e.cfg.Hold {
-		e.cfg.Stats.HeldBack.Add(1)
-		e.again(h, wait)
-		return
+	if !e.cfg.Hold {
+		if wait, ok := e.guard.heldBack(key, h, e.gate.openSince()); ok {
+			e.cfg.Stats.HeldBack.Add(1)
+			e.again(h, wait)
+			return
+		}
 	}
 	for n := 1; ; n++ {
-		if !e.enter() {
+		handled, err := e.handle(h)
+		if !handled {
 			e.again(h, 0)
 			return
 		}
-		err := e.call(h)
-		<-e.slots
 		if err == nil {
-			e.gate.open()
 			e.cfg.Stats.Handled.Add(1)
-			e.guard.passed(key, h)
 			h.end(func() { h.Ack(e.ctx) })
 			return
 		}
-		r := outbox.RedeliveryOf(err)
-		if r.Pause {
-			e.gate.close(err)
-			continue
-		}
-		e.gate.open()
 		e.cfg.Stats.Failed.Add(1)
-		after := cmp.Or(r.After, e.backoff(max(h.Deliveries, n)))
+		after := cmp.Or(outbox.RedeliveryOf(err).After, e.backoff(max(h.Deliveries, n)))
 		e.log(h).Warn("the event was not handled", "error", err, "again_in", after.Round(time.Millisecond))
 		if !e.cfg.Hold {
-			e.guard.returned(key, h, after)
 			e.again(h, after)
+			e.guard.returned(key, h, after) // its redelivery waits in this lane
 			return
 		}
 		if !e.wait(after) {
@@ -246,17 +232,41 @@ func (e *Engine) process(key lane, h *held) {
 	}
 }
 
-// enter takes a place among the running handlers, once the database can be worked
-// with. It reports false when the engine is closing.
+// handle calls the handler in its turn, and again while the database can't be worked
+// with: it keeps its place among the running ones until others may try, too. It
+// reports false when the engine was closed first.
+func (e *Engine) handle(h *held) (handled bool, err error) {
+	placed, paused := false, false
+	defer func() {
+		if placed {
+			<-e.slots
+		}
+	}()
+	for {
+		if !placed {
+			if placed = e.enter(); !placed {
+				return false, nil
+			}
+		}
+		try, ok := e.gate.pass(e.stop, paused)
+		if !ok {
+			return false, nil
+		}
+		if err = e.call(h); err == nil || !outbox.RedeliveryOf(err).Pause {
+			e.gate.open(try)
+			return true, err
+		}
+		paused = true
+		if others := e.gate.close(err, try); others {
+			<-e.slots
+			placed = false
+		}
+	}
+}
+
+// enter takes a place among the running handlers. It reports false when the engine
+// is closing.
 func (e *Engine) enter() bool {
-	if !e.gate.pass(e.stop) {
-		return false
-	}
-	select {
-	case <-e.stop:
-		return false
-	default:
-	}
 	select {
 	case e.slots <- struct{}{}:
 		return true
@@ -285,25 +295,6 @@ func (e *Engine) call(h *held) (err error) {
 	return err
 }
 
-func (e *Engine) again(h *held, after time.Duration) {
-	h.end(func() {
-		if h.Again != nil {
-			h.Again(e.ctx, after)
-		}
-	})
-}
-
-// end calls f unless the message has ended, and lets no sign of life follow.
-func (h *held) end(f func()) {
-	h.mu.Lock()
-	done := h.done
-	h.done = true
-	h.mu.Unlock()
-	if !done {
-		f()
-	}
-}
-
 // wait reports whether the time passed before the engine was closed.
 func (e *Engine) wait(d time.Duration) bool {
 	t := time.NewTimer(d)
@@ -314,48 +305,4 @@ func (e *Engine) wait(d time.Duration) bool {
 	case <-e.stop:
 		return false
 	}
-}
-
-func (e *Engine) log(h *held) *slog.Logger {
-	log := e.cfg.Logger.With(h.Attrs...)
-	if h.Unreadable != nil {
-		return log
-	}
-	return log.With("event_id", h.Envelope.ID, "event_type", h.Envelope.Type)
-}
-
-// keepAlive gives the signs of life until the last lane has ended.
-func (e *Engine) keepAlive() {
-	ticker := time.NewTicker(e.cfg.AliveEvery)
-	defer ticker.Stop()
-	for {
-		select {
-		case <-ticker.C:
-			e.signs()
-		case <-e.idle:
-			return
-		}
-	}
-}
-
-func (e *Engine) signs() {
-	e.mu.Lock()
-	all := make([]*held, 0, len(e.alive))
-	for h := range e.alive {
-		all = append(all, h)
-	}
-	e.mu.Unlock()
-	for _, h := range all {
-		h.mu.Lock()
-		if !h.done && h.Alive != nil {
-			h.Alive()
-		}
-		h.mu.Unlock()
-	}
-}
-
-// compareEvents orders events of one aggregate as their writer did: by version, those of
-// one version by their ids, which grow with time.
-func compareEvents(a, b outbox.Envelope) int {
-	return cmp.Or(cmp.Compare(a.AggregateVersion, b.AggregateVersion), strings.Compare(a.ID.String(), b.ID.String()))
 }

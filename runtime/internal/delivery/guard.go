@@ -1,6 +1,9 @@
 package delivery
 
 import (
+	"bytes"
+	"cmp"
+	"slices"
 	"sync"
 	"time"
 
@@ -10,7 +13,13 @@ import (
 )
 
 const (
-	// overdue is how long past its delay a message that was given back is waited for:
+	// behind is how long after an event that failed its followers come again. Those
+	// that come before it all the same wait as long again, and ever longer up to
+	// maxBehind.
+	behind    = 10 * time.Millisecond
+	maxBehind = time.Second
+
+	// overdue is how long past its time a message that was given back is waited for:
 	// another process may have got it.
 	overdue = 5 * time.Second
 
@@ -22,81 +31,103 @@ const (
 // go past it.
 type guard struct {
 	mu    sync.Mutex
-	lanes map[lane]map[uuid.UUID]returnedEvent
+	lanes map[lane][]returnedEvent // in their order
 	n     int
 }
 
+// returnedEvent is one that is to come again.
 type returnedEvent struct {
-	envelope outbox.Envelope // without its data
-	due      time.Time
+	version int64
+	id      uuid.UUID
+	due     time.Time // when those behind it may come
 }
 
-func (g *guard) init() { g.lanes = make(map[lane]map[uuid.UUID]returnedEvent) }
+func (g *guard) init() { g.lanes = make(map[lane][]returnedEvent) }
 
-// heldBack reports whether an earlier event of the lane has been given back and is
-// still to come. Then this one is as good as given back too, for the wait returned.
-func (g *guard) heldBack(key lane, h *held) (wait time.Duration, ok bool) {
+// heldBack notes that a message has come, and reports whether an earlier event of
+// its lane has been given back and is still to come. Then this one is as good as
+// given back too, for the wait returned. No event is given up on before overdue has
+// passed since open, too.
+func (g *guard) heldBack(key lane, h *held, open time.Time) (wait time.Duration, ok bool) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	events := g.lanes[key]
-	if len(events) == 0 {
+	if len(g.lanes[key]) == 0 {
 		return 0, false
 	}
+	g.remove(key, h)
 	now := time.Now()
-	for id, r := range events {
-		switch {
-		case now.Sub(r.due) > overdue:
-			g.remove(key, id)
-		case compareEvents(r.envelope, h.Envelope) < 0:
-			ok = true
-			wait = max(wait, r.due.Sub(now))
-		}
+	events := g.lanes[key]
+	for len(events) > 0 && now.Sub(later(events[0].due, open)) > overdue {
+		g.cut(key, 0)
+		events = g.lanes[key]
 	}
-	g.remove(key, h.Envelope.ID)
-	if !ok {
+	if at, _ := find(events, h); at == 0 {
 		return 0, false
 	}
-	// A little later than the one in front, so that it comes first.
-	wait = max(wait, 0) + 10*time.Millisecond
+	if wait = events[0].due.Sub(now); wait <= 0 { // all wait for the first one
+		wait = min(max(-wait, behind), maxBehind)
+	}
 	g.add(key, h, now.Add(wait))
 	return wait, true
 }
 
-// returned notes a message that is given back.
-func (g *guard) returned(key lane, h *held, after time.Duration) {
-	g.mu.Lock()
-	defer g.mu.Unlock()
-	g.add(key, h, time.Now().Add(after))
+func later(a, b time.Time) time.Time {
+	if a.After(b) {
+		return a
+	}
+	return b
 }
 
-// passed notes a message that was handled.
-func (g *guard) passed(key lane, h *held) {
+// returned notes a message that is given back.
+func (g *guard) returned(key lane, h *held, after time.Duration) {
+	if h.Unreadable != nil {
+		return
+	}
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	g.remove(key, h.Envelope.ID)
+	g.add(key, h, time.Now().Add(after+behind))
 }
 
 func (g *guard) add(key lane, h *held, due time.Time) {
-	if h.Unreadable != nil || g.n >= maxReturned {
+	events := g.lanes[key]
+	at, has := find(events, h)
+	if has {
+		events[at].due = due
 		return
 	}
-	if g.lanes[key] == nil {
-		g.lanes[key] = make(map[uuid.UUID]returnedEvent)
+	if g.n >= maxReturned {
+		return
 	}
-	if _, has := g.lanes[key][h.Envelope.ID]; !has {
-		g.n++
-	}
-	e := outbox.Envelope{ID: h.Envelope.ID, AggregateVersion: h.Envelope.AggregateVersion}
-	g.lanes[key][e.ID] = returnedEvent{envelope: e, due: due}
+	g.n++
+	g.lanes[key] = slices.Insert(events, at, returnedEvent{
+		version: h.Envelope.AggregateVersion, id: h.Envelope.ID, due: due,
+	})
 }
 
-func (g *guard) remove(key lane, id uuid.UUID) {
-	if _, has := g.lanes[key][id]; !has {
-		return
+func (g *guard) remove(key lane, h *held) {
+	if at, has := find(g.lanes[key], h); has {
+		g.cut(key, at)
 	}
+}
+
+func (g *guard) cut(key lane, at int) {
 	g.n--
-	delete(g.lanes[key], id)
-	if len(g.lanes[key]) == 0 {
+	events := g.lanes[key]
+	if at == 0 { // the usual one, and cheap
+		events = events[1:]
+	} else {
+		events = slices.Delete(events, at, at+1)
+	}
+	if g.lanes[key] = events; len(events) == 0 {
 		delete(g.lanes, key)
 	}
+}
+
+// find returns a message's place among events of its aggregate, which are in the
+// order of their writer: by version, those of one version by their ids, which
+// grow with time.
+func find(events []returnedEvent, h *held) (at int, has bool) {
+	return slices.BinarySearchFunc(events, h.Envelope, func(r returnedEvent, e outbox.Envelope) int {
+		return cmp.Or(cmp.Compare(r.version, e.AggregateVersion), bytes.Compare(r.id[:], e.ID[:]))
+	})
 }

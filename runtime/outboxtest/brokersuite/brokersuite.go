@@ -30,44 +30,58 @@ const patience = 30 * time.Second
 type handler struct {
 	name   string
 	types  []string
+	limits outbox.Limits
 	handle func(ctx context.Context, e outbox.Envelope) error
+	park   func() error    // nil for success
+	ending outbox.Handling // of a call without an error
 
 	mu     sync.Mutex
 	got    []outbox.Envelope
 	parked []outbox.Unreadable
-	arrive chan struct{} // signals that got grew
+	arrive chan struct{} // signals that got or parked grew
 }
 
 func newHandler(name string, handle func(context.Context, outbox.Envelope) error) *handler {
-	return &handler{name: name, types: []string{TypeA, TypeB}, handle: handle, arrive: make(chan struct{}, 1)}
+	return &handler{
+		name: name, types: []string{TypeA, TypeB}, handle: handle, ending: outbox.Applied, arrive: make(chan struct{}, 1),
+	}
 }
 
 func (h *handler) Name() string          { return h.name }
 func (h *handler) EventTypes() []string  { return h.types }
-func (h *handler) Limits() outbox.Limits { return outbox.Limits{} }
+func (h *handler) Limits() outbox.Limits { return h.limits }
 
 // Park implements outbox.Handler.
 func (h *handler) Park(_ context.Context, m outbox.Unreadable) error {
 	h.mu.Lock()
-	defer h.mu.Unlock()
 	h.parked = append(h.parked, m)
+	h.mu.Unlock()
+	h.signal()
+	if h.park != nil {
+		return h.park()
+	}
 	return nil
 }
 
+// Handle implements outbox.Handler.
 func (h *handler) Handle(ctx context.Context, e outbox.Envelope) (outbox.Handling, error) {
 	h.mu.Lock()
 	h.got = append(h.got, e)
 	h.mu.Unlock()
-	select {
-	case h.arrive <- struct{}{}:
-	default:
-	}
+	h.signal()
 	if h.handle != nil {
 		if err := h.handle(ctx, e); err != nil {
 			return outbox.NotHandled, err
 		}
 	}
-	return outbox.Applied, nil
+	return h.ending, nil
+}
+
+func (h *handler) signal() {
+	select {
+	case h.arrive <- struct{}{}:
+	default:
+	}
 }
 
 func (h *handler) all() []outbox.Envelope {
@@ -76,18 +90,36 @@ func (h *handler) all() []outbox.Envelope {
 	return append([]outbox.Envelope(nil), h.got...)
 }
 
+// allParked returns what Park was given.
+func (h *handler) allParked() []outbox.Unreadable {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	return append([]outbox.Unreadable(nil), h.parked...)
+}
+
 // wait returns what the handler was given once it is n calls or more.
 func (h *handler) wait(t *testing.T, n int) []outbox.Envelope {
 	t.Helper()
+	return waitFor(t, h, "Handle", n, h.all)
+}
+
+// waitParked returns what Park was given once it is n calls or more.
+func (h *handler) waitParked(t *testing.T, n int) []outbox.Unreadable {
+	t.Helper()
+	return waitFor(t, h, "Park", n, h.allParked)
+}
+
+func waitFor[T any](t *testing.T, h *handler, what string, n int, all func() []T) []T {
+	t.Helper()
 	deadline := time.After(patience)
 	for {
-		if got := h.all(); len(got) >= n {
+		if got := all(); len(got) >= n {
 			return got
 		}
 		select {
 		case <-h.arrive:
 		case <-deadline:
-			t.Fatalf("the handler was called %d times in %v, want %d", len(h.all()), patience, n)
+			t.Fatalf("%s was called %d times in %v, want %d", what, len(all()), patience, n)
 		}
 	}
 }

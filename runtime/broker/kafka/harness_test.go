@@ -1,0 +1,295 @@
+package kafka
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"log/slog"
+	"strconv"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/google/uuid"
+	"github.com/twmb/franz-go/pkg/kadm"
+	"github.com/twmb/franz-go/pkg/kerr"
+	"github.com/twmb/franz-go/pkg/kfake"
+	"github.com/twmb/franz-go/pkg/kgo"
+	"github.com/twmb/franz-go/pkg/kmsg"
+
+	"github.com/outboxgen/outboxgen/runtime/outbox"
+	"github.com/outboxgen/outboxgen/runtime/outboxtest/brokersuite"
+)
+
+const topic = "orders"
+
+// rig is a fake cluster with the topic orders, a network to it that can be broken, and
+// a client of its own that goes another way.
+type rig struct {
+	t       *testing.T
+	dir     string
+	ports   []int
+	cluster *kfake.Cluster
+	network *network
+	admin   *kgo.Client
+}
+
+func newRig(t *testing.T, partitions int32) *rig {
+	t.Helper()
+	r := &rig{t: t, dir: t.TempDir(), network: newNetwork()}
+	r.start(kfake.SeedTopics(partitions, topic))
+	t.Cleanup(func() { r.cluster.Close() })
+	for _, addr := range r.cluster.ListenAddrs() {
+		r.ports = append(r.ports, portOf(t, addr))
+	}
+	var err error
+	if r.admin, err = (Cluster{Brokers: r.cluster.ListenAddrs(), Options: quick()}).client(); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(r.admin.Close)
+	return r
+}
+
+func portOf(t *testing.T, addr string) int {
+	t.Helper()
+	_, port, ok := cutLast(addr, ':')
+	n, err := strconv.Atoi(port)
+	if !ok || err != nil {
+		t.Fatalf("address %q", addr)
+	}
+	return n
+}
+
+func cutLast(s string, sep byte) (before, after string, ok bool) {
+	i := bytes.LastIndexByte([]byte(s), sep)
+	if i < 0 {
+		return s, "", false
+	}
+	return s[:i], s[i+1:], true
+}
+
+// start runs the cluster on its folder; again, on the ports it had.
+func (r *rig) start(opts ...kfake.Opt) {
+	r.t.Helper()
+	opts = append(opts, kfake.NumBrokers(1), kfake.DataDir(r.dir),
+		kfake.GroupMinSessionTimeout(100*time.Millisecond),
+		kfake.BrokerConfigs(map[string]string{"group.initial.rebalance.delay.ms": "0"}))
+	if r.ports != nil {
+		opts = append(opts, kfake.Ports(r.ports...))
+	}
+	var err error
+	for range 500 {
+		if r.cluster, err = kfake.NewCluster(opts...); err == nil {
+			return
+		}
+		time.Sleep(10 * time.Millisecond) // its ports may not be free yet
+	}
+	r.t.Fatalf("start the cluster: %v", err)
+}
+
+// quick has franz-go try again within milliseconds.
+func quick() []kgo.Opt {
+	return []kgo.Opt{
+		kgo.MetadataMinAge(10 * time.Millisecond),
+		kgo.RetryBackoffFn(func(int) time.Duration { return 10 * time.Millisecond }),
+	}
+}
+
+// via is the cluster through the breakable network. Batches aren't compressed, so that
+// events can be found in them.
+func (r *rig) via() Cluster {
+	return Cluster{Brokers: r.cluster.ListenAddrs(), Options: append(quick(),
+		kgo.Dialer(r.network.dial),
+		kgo.ProducerBatchCompression(kgo.NoCompression()),
+		kgo.HeartbeatInterval(50*time.Millisecond),
+		kgo.SessionTimeout(2*time.Second),
+	)}
+}
+
+func toTopic(outbox.Envelope) string { return topic }
+
+func (r *rig) publisher(cfg PublisherConfig) *Publisher {
+	r.t.Helper()
+	if cfg.Topic == nil && cfg.Topology.Events == nil {
+		cfg.Topic = toTopic
+	}
+	p, err := NewPublisher(r.via(), cfg)
+	if err != nil {
+		r.t.Fatal(err)
+	}
+	r.t.Cleanup(p.Close)
+	return p
+}
+
+// refuse answers produce requests that hold the event, for as long as count
+// says; -1 for ever.
+func (r *rig) refuse(err *kerr.Error, count int, id uuid.UUID) *kfake.FaultHandle {
+	return r.cluster.Fault(kfake.Fault{
+		Keys: []kmsg.Key{kmsg.Produce}, Err: err, Count: count,
+		When: func(req kmsg.Request) bool { return id == uuid.Nil || holds(req, id) },
+	})
+}
+
+func holds(req kmsg.Request, id uuid.UUID) bool {
+	p, ok := req.(*kmsg.ProduceRequest)
+	if !ok {
+		return false
+	}
+	for _, t := range p.Topics {
+		for _, part := range t.Partitions {
+			if bytes.Contains(part.Records, []byte(id.String())) {
+				return true
+			}
+		}
+	}
+	return false
+}
+
+// stored decodes everything that the topic holds, partition by partition.
+func (r *rig) stored() []outbox.Envelope {
+	r.t.Helper()
+	var all []outbox.Envelope
+	for _, rec := range r.records() {
+		e, err := read(rec).envelope(rec.Value)
+		if err != nil {
+			r.t.Fatalf("partition %d, offset %d: %v", rec.Partition, rec.Offset, err)
+		}
+		all = append(all, e)
+	}
+	return all
+}
+
+func (r *rig) records() (all []*kgo.Record) {
+	r.t.Helper()
+	ctx, cancel := context.WithTimeout(r.t.Context(), 30*time.Second)
+	defer cancel()
+	ends, err := kadm.NewClient(r.admin).ListEndOffsets(ctx, topic)
+	if err == nil {
+		err = ends.Error()
+	}
+	if err != nil {
+		r.t.Fatalf("end offsets: %v", err)
+	}
+	offsets := make(map[int32]kgo.Offset)
+	var want int64
+	ends.Each(func(o kadm.ListedOffset) {
+		if o.Offset > 0 {
+			offsets[o.Partition] = kgo.NewOffset().AtStart()
+			want += o.Offset
+		}
+	})
+	if want == 0 {
+		return nil
+	}
+	reader, err := (Cluster{Brokers: r.cluster.ListenAddrs(), Options: quick()}).client(
+		kgo.ConsumePartitions(map[string]map[int32]kgo.Offset{topic: offsets}))
+	if err != nil {
+		r.t.Fatal(err)
+	}
+	defer reader.Close()
+	byPartition := make(map[int32][]*kgo.Record)
+	for n := int64(0); n < want; {
+		fetches := reader.PollFetches(ctx)
+		if ctx.Err() != nil {
+			r.t.Fatalf("read back: %d of %d records", n, want)
+		}
+		fetches.EachRecord(func(rec *kgo.Record) {
+			byPartition[rec.Partition] = append(byPartition[rec.Partition], rec)
+			n++
+		})
+	}
+	for p := range int32(len(ends[topic])) { //nolint:gosec // few
+		all = append(all, byPartition[p]...)
+	}
+	return all
+}
+
+// unacked is what the group has not committed, -1 while the broker doesn't answer.
+func (r *rig) unacked(group string) int {
+	ctx, cancel := context.WithTimeout(r.t.Context(), 2*time.Second)
+	defer cancel()
+	admin := kadm.NewClient(r.admin)
+	ends, err := admin.ListEndOffsets(ctx, topic)
+	if err != nil || ends.Error() != nil {
+		return -1
+	}
+	committed, err := admin.FetchOffsets(ctx, group)
+	if err != nil || committed.Error() != nil {
+		return -1
+	}
+	n := 0
+	ends.Each(func(end kadm.ListedOffset) {
+		n += int(end.Offset)
+		if c, ok := committed.Lookup(topic, end.Partition); ok && c.At > 0 {
+			n -= int(c.At)
+		}
+	})
+	return n
+}
+
+// subscribeConfig repeats within milliseconds and says nothing.
+func subscribeConfig() SubscribeConfig {
+	return SubscribeConfig{
+		Topics: []string{topic}, CommitInterval: 20 * time.Millisecond, CommitTimeout: time.Second,
+		Backoff: 10 * time.Millisecond, MaxBackoff: 100 * time.Millisecond,
+		Logger: slog.New(slog.DiscardHandler),
+	}
+}
+
+// subscribe runs Subscribe in the background until the test ends, or stop is called.
+func (r *rig) subscribe(h outbox.Handler, cfg SubscribeConfig) (stop func()) {
+	r.t.Helper()
+	return r.subscribeVia(r.via(), h, cfg)
+}
+
+func (r *rig) subscribeVia(cluster Cluster, h outbox.Handler, cfg SubscribeConfig) (stop func()) {
+	r.t.Helper()
+	ctx, cancel := context.WithCancel(context.Background())
+	done := make(chan error, 1)
+	go func() { done <- Subscribe(ctx, cluster, h, cfg) }()
+	stop = sync.OnceFunc(func() {
+		cancel()
+		select {
+		case err := <-done:
+			if err != nil {
+				r.t.Errorf("Subscribe: %v", err)
+			}
+		case <-time.After(30 * time.Second):
+			r.t.Error("Subscribe didn't return when its context ended")
+		}
+	})
+	r.t.Cleanup(stop)
+	return stop
+}
+
+// eventually polls what no signal tells.
+func eventually(t *testing.T, what string, ok func() bool) {
+	t.Helper()
+	deadline := time.Now().Add(30 * time.Second)
+	for !ok() {
+		if time.Now().After(deadline) {
+			t.Fatalf("%s: not within 30 s", what)
+		}
+		time.Sleep(5 * time.Millisecond)
+	}
+}
+
+// events makes n events each of so many aggregates, in turns.
+func events(aggregates, n int) []outbox.Envelope {
+	all := make([]outbox.Envelope, 0, aggregates*n)
+	for v := range n {
+		for a := range aggregates {
+			all = append(all, brokersuite.Event(fmt.Sprintf("order-%d", a), int64(v+1)))
+		}
+	}
+	return all
+}
+
+func (r *rig) publish(p outbox.Publisher, all []outbox.Envelope) {
+	r.t.Helper()
+	for i, err := range p.Publish(r.t.Context(), all) {
+		if err != nil {
+			r.t.Fatalf("event %d: %v", i, err)
+		}
+	}
+}

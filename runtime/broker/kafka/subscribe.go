@@ -1,0 +1,258 @@
+package kafka
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/twmb/franz-go/pkg/kadm"
+	"github.com/twmb/franz-go/pkg/kerr"
+	"github.com/twmb/franz-go/pkg/kgo"
+
+	"github.com/outboxgen/outboxgen/runtime/outbox"
+)
+
+// Subscribe hands the events of a handler's types to it until ctx ends, as a
+// member of a consumer group, and then returns nil. It returns an error when the
+// settings are wrong, and when at its start no broker answers or a topic doesn't
+// exist. Later troubles are logged and got over.
+//
+//   - Events of one aggregate are handled one at a time, in the order of their
+//     partition. A message that fails waits here and is tried again; the
+//     later ones of its aggregate wait behind it, others go past it.
+//   - The offset committed for a partition is that of its first record that isn't done
+//     with, so that after a crash everything from there on comes again, the
+//     handled ones too. The consumer's dedup row absorbs those.
+//   - A record that isn't an event is parked ([outbox.Handler.Park]), then it is done
+//     with. An event of another type is passed over.
+//   - When partitions go to another member of the group, the handlers that run for
+//     them finish, within ShutdownTimeout, what is done is committed, and the rest
+//     is left to that member.
+func Subscribe(ctx context.Context, cluster Cluster, h outbox.Handler, cfg SubscribeConfig) error {
+	cfg = cfg.withDefaults(h)
+	if err := cfg.validate(h); err != nil {
+		return err
+	}
+	topics, err := cfg.topics(h)
+	if err != nil {
+		return err
+	}
+	cfg.Logger = cfg.Logger.With("consumer", h.Name(), "group", cfg.Group)
+	s := &subscription{ctx: ctx, cluster: cluster, topics: topics, handler: h, cfg: cfg, handles: make(map[string]bool)}
+	for _, t := range h.EventTypes() {
+		s.handles[t] = true
+	}
+	if err := s.open(); err != nil {
+		return err
+	}
+	defer func() { s.client.CloseAllowingRebalance() }()
+	if err := checkTopics(ctx, s.client, topics); err != nil {
+		if ctx.Err() != nil {
+			return nil
+		}
+		return err
+	}
+	for s.run() {
+		// With a new client, which learns the topics anew.
+		s.client.CloseAllowingRebalance()
+		if err := s.open(); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// open makes a client and what belongs to it.
+func (s *subscription) open() error {
+	s.slots = make(chan struct{}, s.cfg.Concurrency)
+	s.partitions = make(map[topicPartition]*partition)
+	s.ended, s.remade = false, false
+	client, err := s.cluster.client(
+		kgo.ConsumeTopics(s.topics...),
+		kgo.ConsumerGroup(s.cfg.Group),
+		kgo.DisableAutoCommit(),
+		kgo.ConsumeResetOffset(kgo.NewOffset().AtStart()),
+		kgo.FetchIsolationLevel(kgo.ReadCommitted()),
+		// A rebalance waits for our callbacks, and they for handlers.
+		kgo.RebalanceTimeout(max(60*time.Second, s.cfg.ShutdownTimeout+2*s.cfg.CommitTimeout+10*time.Second)),
+		// Otherwise records of an assignment that has ended could be taken for
+		// the next one's.
+		kgo.BlockRebalanceOnPoll(),
+		kgo.OnPartitionsAssigned(s.assigned),
+		kgo.OnPartitionsRevoked(s.revoked),
+		kgo.OnPartitionsLost(s.lost),
+	)
+	if err != nil {
+		return err
+	}
+	s.client = client
+	return nil
+}
+
+func checkTopics(ctx context.Context, client *kgo.Client, topics []string) error {
+	found, err := kadm.NewClient(client).ListTopics(ctx, topics...)
+	if err != nil {
+		return fmt.Errorf("kafka: ask for topics: %w", err)
+	}
+	for _, topic := range topics {
+		if err := found[topic].Err; err != nil {
+			return fmt.Errorf("kafka: topic %q: %w", topic, err)
+		}
+	}
+	return nil
+}
+
+type topicPartition struct {
+	topic  string
+	number int32
+}
+
+type subscription struct {
+	ctx     context.Context //nolint:containedctx // Subscribe's
+	cluster Cluster
+	topics  []string
+	client  *kgo.Client
+	handler outbox.Handler
+	cfg     SubscribeConfig
+	handles map[string]bool // event types
+	slots   chan struct{}   // one token a running handler
+
+	mu         sync.Mutex
+	partitions map[topicPartition]*partition
+	ended      bool // take no more partitions
+
+	commitMu sync.Mutex // one commit at a time, so that none overtakes a newer one
+	failing  bool       // the last commit failed; under commitMu
+
+	lastErr string // of fetching, for the log; of the polling goroutine, as is remade
+	remade  bool   // a topic was deleted and made anew
+}
+
+// pollRecords bounds what one poll returns, over all partitions.
+const pollRecords = 1000
+
+// run reads until ctx ends, or reports true when a topic was deleted and made anew.
+func (s *subscription) run() (again bool) {
+	committing, stop := context.WithCancel(context.Background())
+	var committer sync.WaitGroup
+	committer.Go(func() { s.keepCommitting(committing) })
+	for s.poll() {
+	}
+	s.mu.Lock()
+	s.ended = true
+	all := slices.Collect(maps.Keys(s.partitions))
+	s.mu.Unlock()
+	ended := s.end(all)
+	stop()
+	committer.Wait()
+	if !s.remade { // the offsets are those of the old topic
+		s.commit(ended)
+	}
+	// A member that doesn't say that it leaves is waited for until its session ends.
+	ctx, cancel := context.WithTimeout(context.Background(), s.cfg.CommitTimeout)
+	defer cancel()
+	if err := s.client.LeaveGroupContext(ctx); err != nil {
+		s.cfg.Logger.Warn("the broker was not told that this member leaves the group", "error", err)
+	}
+	return s.remade
+}
+
+// poll hands over what was fetched, and reports false when the subscription is to end.
+func (s *subscription) poll() bool {
+	fetches := s.client.PollRecords(s.ctx, pollRecords)
+	defer s.client.AllowRebalance()
+	if s.ctx.Err() != nil || fetches.IsClientClosed() {
+		s.remade = false
+		return false
+	}
+	fetches.EachError(s.fetchError)
+	fetches.EachPartition(func(f kgo.FetchTopicPartition) {
+		if len(f.Records) == 0 {
+			return
+		}
+		s.mu.Lock()
+		p := s.partitions[topicPartition{f.Topic, f.Partition}]
+		s.mu.Unlock()
+		if p != nil {
+			p.add(f.Records)
+			s.lastErr = ""
+		}
+	})
+	return !s.remade
+}
+
+// fetchError logs an error of fetching, or of the group, once until it changes. The
+// client goes on by itself.
+func (s *subscription) fetchError(topic string, number int32, err error) {
+	if loss := new(kgo.ErrDataLoss); errors.As(err, &loss) {
+		s.cfg.Logger.Error("the broker's log ends before what was read: records were lost there; going on from what it has",
+			"topic", topic, "partition", number, "read_to", loss.ConsumedTo, "goes_on_at", loss.ResetTo)
+		return
+	}
+	s.remade = s.remade || isRemade(err)
+	if text := err.Error(); text != s.lastErr {
+		s.lastErr = text
+		s.cfg.Logger.Warn("can't read; trying on", "topic", topic, "partition", number, "error", err)
+	}
+}
+
+func (s *subscription) assigned(_ context.Context, _ *kgo.Client, added map[string][]int32) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.ended {
+		return
+	}
+	for topic, numbers := range added {
+		for _, n := range numbers {
+			s.partitions[topicPartition{topic, n}] = s.newPartition(topic, n)
+		}
+	}
+}
+
+// revoked ends assignments while they are still ours: what is done is committed.
+func (s *subscription) revoked(_ context.Context, _ *kgo.Client, gone map[string][]int32) {
+	s.commit(s.end(flatten(gone)))
+}
+
+// lost ends assignments that are perhaps another's already.
+func (s *subscription) lost(_ context.Context, _ *kgo.Client, gone map[string][]int32) {
+	s.end(flatten(gone))
+}
+
+func flatten(m map[string][]int32) (all []topicPartition) {
+	for topic, numbers := range m {
+		for _, n := range numbers {
+			all = append(all, topicPartition{topic, n})
+		}
+	}
+	return all
+}
+
+// end takes partitions out, ends their work, and returns them.
+func (s *subscription) end(gone []topicPartition) []*partition {
+	var ended []*partition
+	s.mu.Lock()
+	for _, at := range gone {
+		if p := s.partitions[at]; p != nil {
+			ended = append(ended, p)
+			delete(s.partitions, at)
+		}
+	}
+	s.mu.Unlock()
+	var ending sync.WaitGroup
+	for _, p := range ended {
+		ending.Go(func() { p.end(s.cfg.ShutdownTimeout) })
+	}
+	ending.Wait()
+	return ended
+}
+
+// isRebalance reports whether an offset was refused because the group is being
+// divided anew.
+func isRebalance(err error) bool {
+	return errors.Is(err, kerr.RebalanceInProgress) || errors.Is(err, kerr.IllegalGeneration) || errors.Is(err, kerr.UnknownMemberID)
+}

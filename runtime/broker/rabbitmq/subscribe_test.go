@@ -1,0 +1,416 @@
+package rabbitmq
+
+import (
+	"context"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/google/uuid"
+	amqp "github.com/rabbitmq/amqp091-go"
+
+	"github.com/outboxgen/outboxgen/runtime/outbox"
+	"github.com/outboxgen/outboxgen/runtime/outboxtest/brokersuite"
+)
+
+// handler is an outbox.Handler made of functions.
+type handler struct {
+	name   string
+	limits outbox.Limits
+	handle func(ctx context.Context, e outbox.Envelope) error
+	park   func(m outbox.Unreadable) error
+}
+
+func (h handler) Name() string          { return h.name }
+func (h handler) EventTypes() []string  { return []string{brokersuite.TypeA, brokersuite.TypeB} }
+func (h handler) Limits() outbox.Limits { return h.limits }
+
+func (h handler) Handle(ctx context.Context, e outbox.Envelope) (outbox.Handling, error) {
+	if err := h.handle(ctx, e); err != nil {
+		return outbox.NotHandled, err
+	}
+	return outbox.Applied, nil
+}
+
+func (h handler) Park(_ context.Context, m outbox.Unreadable) error { return h.park(m) }
+
+// seen counts the deliveries of each event.
+type seen struct {
+	mu sync.Mutex
+	n  map[uuid.UUID]int
+}
+
+func (s *seen) add(id uuid.UUID) int {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.n == nil {
+		s.n = make(map[uuid.UUID]int)
+	}
+	s.n[id]++
+	return s.n[id]
+}
+
+func (s *seen) has(id uuid.UUID) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.n[id] > 0
+}
+
+// One poison message holds up nobody and comes no oftener than it may.
+func TestPoisonAmongTwoThousand(t *testing.T) {
+	t.Parallel()
+	r := newRig(t)
+	const attempts = 5
+	sent := eventsOf(2000)
+	poison := sent[100].ID
+	if n := count(publishAll(t, r.publisher(PublisherConfig{}), sent, nil)); n[""] != len(sent) {
+		t.Fatalf("%v", n)
+	}
+	var got seen
+	var last time.Time
+	var gap time.Duration
+	parked := make(chan struct{})
+	stats := new(outbox.SubscribeStats)
+	cfg := r.subscribeConfig()
+	cfg.Stats = stats
+	r.subscribe(handler{name: "projector", handle: func(_ context.Context, e outbox.Envelope) error {
+		// Calls don't overlap: one message at a time.
+		if !last.IsZero() {
+			gap = max(gap, time.Since(last))
+		}
+		last = time.Now()
+		if n := got.add(e.ID); e.ID == poison {
+			if n < attempts {
+				return errors.New("poison")
+			}
+			close(parked) // as a consumer that parks it, which is a success
+		}
+		return nil
+	}}, cfg)
+	receive(t, "the poison message is parked", parked)
+	waitUntil(t, "everything is acknowledged", func() bool { return r.unacked("projector") == 0 })
+	for _, e := range sent {
+		if want := map[bool]int{true: attempts, false: 1}[e.ID == poison]; got.n[e.ID] != want {
+			t.Errorf("an event was delivered %d times, want %d", got.n[e.ID], want)
+		}
+	}
+	if n := stats.Delivered.Load(); n > int64(len(sent)+attempts) {
+		t.Errorf("%d deliveries: a storm", n)
+	}
+	if n := stats.Redelivered.Load(); n != attempts-1 {
+		t.Errorf("%d redeliveries noted, want %d", n, attempts-1)
+	}
+	if gap > time.Second {
+		t.Errorf("the others waited for %v", gap)
+	}
+}
+
+// A message that fails waits for as long as the handler says, at the broker.
+func TestWaitsAtTheBroker(t *testing.T) {
+	t.Parallel()
+	r := newRig(t)
+	if err := publishOne(t, r.publisher(PublisherConfig{}), brokersuite.Event("a", 1)); err != nil {
+		t.Fatal(err)
+	}
+	calls := make(chan time.Time, 10)
+	var n atomic.Int64
+	r.subscribe(handler{name: "projector", handle: func(_ context.Context, e outbox.Envelope) error {
+		calls <- time.Now()
+		if n.Add(1) == 1 {
+			return &outbox.HandlingError{Kind: outbox.FailureFailed, Again: 1500 * time.Millisecond, Cause: errors.New("once")}
+		}
+		return nil
+	}}, r.subscribeConfig())
+	first := receive(t, "the first delivery", calls)
+	waiting := retryQueue(r.queue("projector"), time.Second) // 1.5 s, rounded down
+	waitUntil(t, "it waits in its queue, and in no other", func() bool {
+		return r.held(waiting) == 1 && r.held(r.queue("projector")) == 0
+	})
+	if wait := receive(t, "the second delivery", calls).Sub(first); wait < 900*time.Millisecond || wait > 5*time.Second {
+		t.Errorf("it came again after %v, want about 1s", wait)
+	}
+	waitUntil(t, "it is acknowledged", func() bool { return r.unacked("projector") == 0 })
+}
+
+func TestCutMidHandler(t *testing.T) {
+	t.Parallel()
+	r := newRig(t)
+	p, err := NewPublisher(r.connector(), PublisherConfig{Topology: r.topology})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer p.Close()
+	entered, release := make(chan struct{}, 10), make(chan struct{})
+	stats := new(outbox.SubscribeStats)
+	cfg := r.subscribeConfig()
+	cfg.Stats = stats
+	r.subscribe(handler{name: "projector", handle: func(context.Context, outbox.Envelope) error {
+		entered <- struct{}{}
+		<-release
+		return nil
+	}}, cfg)
+	if err := publishOne(t, p, brokersuite.Event("a", 1)); err != nil {
+		t.Fatal(err)
+	}
+	receive(t, "the handler is called", entered)
+	r.proxy.cut()
+	waitUntil(t, "it is delivered again", func() bool { return stats.Delivered.Load() == 2 })
+	close(release)
+	receive(t, "the handler is called again", entered)
+	waitUntil(t, "it is acknowledged", func() bool { return r.unacked("projector") == 0 && stats.Acked.Load() == 1 })
+	if failed, n := stats.AckFailed.Load(), stats.Delivered.Load(); failed != 1 || n != 2 {
+		t.Errorf("%d lost acknowledgements, %d deliveries; want 1 and 2", failed, n)
+	}
+}
+
+// ackCounter reads what clients send as AMQP frames and counts acknowledgements.
+type ackCounter struct {
+	t   *testing.T
+	buf []byte
+	ack func(tag uint64)
+}
+
+func (a *ackCounter) write(b []byte) {
+	a.buf = append(a.buf, b...)
+	if len(a.buf) >= 8 && string(a.buf[:4]) == "AMQP" {
+		a.buf = a.buf[8:]
+	}
+	for len(a.buf) >= 7 {
+		size := int(binary.BigEndian.Uint32(a.buf[3:7])) + 8
+		if len(a.buf) < size {
+			return
+		}
+		frame := a.buf[:size]
+		a.buf = a.buf[size:]
+		if frame[0] == 1 && binary.BigEndian.Uint16(frame[7:]) == 60 && binary.BigEndian.Uint16(frame[9:]) == 80 {
+			if frame[19] != 0 {
+				a.t.Error("an acknowledgement of several messages at once")
+			}
+			a.ack(binary.BigEndian.Uint64(frame[11:]))
+		}
+	}
+}
+
+// Each acknowledgement that goes over the wire comes after the handler's return for that
+// message. The handler's return stands for the commit.
+func TestAckAfterHandle(t *testing.T) {
+	t.Parallel()
+	r := newRig(t)
+	p, err := NewPublisher(r.connector(), PublisherConfig{Topology: r.topology}) // not through the proxy
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer p.Close()
+	const n = 500
+	sent := eventsOf(n)
+	if got := count(publishAll(t, p, sent, nil)); got[""] != n {
+		t.Fatalf("%v", got)
+	}
+	var returned [n + 1]atomic.Bool // by delivery tag: one channel, events in their order
+	var acks atomic.Int64
+	position := make(map[uuid.UUID]int, n)
+	for i, e := range sent {
+		position[e.ID] = i + 1
+	}
+	counter := &ackCounter{t: t, ack: func(tag uint64) {
+		acks.Add(1)
+		if tag > n || !returned[tag].Load() {
+			t.Errorf("message %d was acknowledged before its handler had returned", tag)
+		}
+	}}
+	r.proxy.mu.Lock()
+	r.proxy.wrote = counter.write
+	r.proxy.mu.Unlock()
+	cfg := r.subscribeConfig()
+	cfg.Concurrency = 8
+	r.subscribe(handler{name: "projector", handle: func(_ context.Context, e outbox.Envelope) error {
+		time.Sleep(time.Millisecond) // work, so that an early acknowledgement would show
+		returned[position[e.ID]].Store(true)
+		return nil
+	}}, cfg)
+	waitUntil(t, "everything is acknowledged", func() bool { return r.unacked("projector") == 0 })
+	if acks.Load() != n {
+		t.Errorf("%d acknowledgements seen, want %d", acks.Load(), n)
+	}
+}
+
+func TestUnreadableIsParked(t *testing.T) {
+	t.Parallel()
+	r := newRig(t)
+	channel := r.channel()
+	err := channel.Publish("", r.queue("projector"), true, false, amqp.Publishing{
+		DeliveryMode: amqp.Persistent, Body: []byte("no event"), ContentType: "text/plain", MessageId: "m1", UserId: "guest",
+		Headers: amqp.Table{"note": "kept", "CC": []any{r.queue("first")}},
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	parks := make(chan outbox.Unreadable, 10)
+	var n atomic.Int64
+	stats := new(outbox.SubscribeStats)
+	cfg := r.subscribeConfig()
+	cfg.Stats = stats
+	r.subscribe(handler{name: "projector", park: func(m outbox.Unreadable) error {
+		parks <- m
+		if n.Add(1) < 3 {
+			return errors.New("not yet")
+		}
+		return nil
+	}}, cfg)
+	first := receive(t, "it is parked", parks)
+	if string(first.Body) != "no event" || first.Headers["note"] != "kept" || first.Headers["content-type"] != "text/plain" || first.Headers["message-id"] != "m1" {
+		t.Errorf("parked as %q with headers %v", first.Body, first.Headers)
+	}
+	wantIs(t, first.Reason, outbox.ErrNotAnEvent)
+	for range 2 {
+		if again := receive(t, "it is parked again", parks); fmt.Sprint(again) != fmt.Sprint(first) {
+			t.Errorf("a repeat differs: %v, want %v", again, first)
+		}
+	}
+	waitUntil(t, "it is acknowledged", func() bool { return r.unacked("projector") == 0 })
+	if stats.Unreadable.Load() != 1 {
+		t.Errorf("%d unreadable messages counted, want 1", stats.Unreadable.Load())
+	}
+	// It came with a CC: what the sender's message did, ours must not repeat.
+	if held := r.held(r.queue("first")); held != 1 {
+		t.Errorf("the queue that CC names holds %d messages, want the sender's alone", held)
+	}
+}
+
+// RabbitMQ 4 drops a message that was taken back 20 times, unless it is told otherwise, and
+// 3.x one that was taken back once if it is told the same.
+func TestTakenBackOften(t *testing.T) {
+	t.Parallel()
+	r := newRig(t)
+	if err := publishOne(t, r.publisher(PublisherConfig{}), brokersuite.Event("a", 1)); err != nil {
+		t.Fatal(err)
+	}
+	channel := r.channel()
+	deliveriesOf, err := channel.Consume(r.queue("projector"), "", false, false, false, false, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for n := 1; n <= 30; n++ {
+		d := receive(t, "it is delivered", deliveriesOf)
+		if got := deliveries(d); got != n {
+			t.Errorf("delivery %d is counted as %d", n, got)
+		}
+		if err := d.Reject(true); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+// A queue to wait in that has gone: the message stays here, unacknowledged, until it's back.
+func TestNoQueueToWaitIn(t *testing.T) {
+	t.Parallel()
+	r := newRig(t)
+	if err := publishOne(t, r.publisher(PublisherConfig{}), brokersuite.Event("a", 1)); err != nil {
+		t.Fatal(err)
+	}
+	queue := r.queue("projector")
+	var calls atomic.Int64
+	stats := new(outbox.SubscribeStats)
+	cfg := r.subscribeConfig()
+	cfg.Stats = stats
+	entered := make(chan struct{}, 100)
+	release := make(chan struct{})
+	r.subscribe(handler{name: "projector", handle: func(context.Context, outbox.Envelope) error {
+		entered <- struct{}{}
+		<-release
+		if calls.Add(1) == 1 {
+			return errors.New("once")
+		}
+		return nil
+	}}, cfg)
+	receive(t, "the handler is called", entered)
+	r.delete(retryQueue(queue, retryDelays()[0]))
+	close(release)
+	waitUntil(t, "it has failed", func() bool { return stats.Failed.Load() == 1 })
+	if err := publishOne(t, r.publisher(PublisherConfig{}), brokersuite.Event("b", 1)); err != nil {
+		t.Fatal(err)
+	}
+	receive(t, "another aggregate goes on", entered)
+	waitUntil(t, "that one is acknowledged", func() bool { return stats.Acked.Load() == 1 })
+	if n := r.held(queue); n != 1 {
+		t.Errorf("the queue holds %d messages, want the one that failed", n)
+	}
+	r.ensure(r.topology)
+	receive(t, "it is delivered again", entered)
+	waitUntil(t, "it is acknowledged", func() bool { return r.unacked("projector") == 0 })
+	if n := stats.Delivered.Load(); n != 3 {
+		t.Errorf("%d deliveries, want 3", n)
+	}
+}
+
+func TestNoQueue(t *testing.T) {
+	t.Parallel()
+	r := newRig(t)
+	h := handler{name: "projector", handle: func(context.Context, outbox.Envelope) error { return nil }}
+	queue := r.queue("projector")
+
+	cfg := r.subscribeConfig()
+	cfg.RetryDelays = []time.Duration{77 * time.Millisecond}
+	err := Subscribe(t.Context(), r.via(), h, cfg)
+	wantIs(t, err, ErrNoQueue)
+	if err == nil || !strings.Contains(err.Error(), queue+".retry.77ms") {
+		t.Errorf("%v, want the queue's name", err)
+	}
+
+	result := make(chan error, 1)
+	go func() { result <- Subscribe(t.Context(), r.via(), h, r.subscribeConfig()) }()
+	waitUntil(t, "it reads", func() bool {
+		q, err := r.channel().QueueDeclarePassive(queue, true, false, false, false, nil)
+		return err == nil && q.Consumers == 1
+	})
+	r.delete(queue)
+	wantIs(t, receive(t, "Subscribe notices that its queue was deleted", result), ErrNoQueue)
+}
+
+func TestSubscribeSettings(t *testing.T) {
+	t.Parallel()
+	c := Connector{URLs: []string{"amqp://127.0.0.1:1/"}}
+	good := handler{name: "projector"}
+	slow := handler{name: "projector", limits: outbox.Limits{Timeout: time.Hour}}
+	for name, s := range map[string]struct {
+		h   handler
+		cfg SubscribeConfig
+	}{
+		"no name":          {handler{}, SubscribeConfig{Queue: "q"}},
+		"no queue":         {good, SubscribeConfig{}},
+		"not in topology":  {good, SubscribeConfig{Topology: outbox.Topology{Consumers: []outbox.ConsumerTopology{{Name: "other", Queue: "q"}}}}},
+		"both":             {good, SubscribeConfig{Queue: "q", Topology: outbox.Topology{Consumers: []outbox.ConsumerTopology{{Name: "projector", Queue: "q"}}}}},
+		"negative":         {good, SubscribeConfig{Queue: "q", Backoff: -1}},
+		"small prefetch":   {good, SubscribeConfig{Queue: "q", Concurrency: 10, Prefetch: 5}},
+		"unsorted delays":  {good, SubscribeConfig{Queue: "q", RetryDelays: []time.Duration{2 * time.Second, time.Second}}},
+		"split delay":      {good, SubscribeConfig{Queue: "q", RetryDelays: []time.Duration{1500 * time.Microsecond}}},
+		"consumer_timeout": {slow, SubscribeConfig{Queue: "q"}},
+	} {
+		if err := Subscribe(t.Context(), c, s.h, s.cfg); err == nil {
+			t.Errorf("%s: no error", name)
+		}
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	if err := Subscribe(ctx, c, good, SubscribeConfig{Queue: "q"}); err != nil {
+		t.Errorf("good settings, ended before it began: %v", err)
+	}
+}
+
+func TestRetryDelay(t *testing.T) {
+	t.Parallel()
+	delays := []time.Duration{time.Second, 5 * time.Second, time.Minute}
+	for wait, want := range map[time.Duration]time.Duration{
+		time.Millisecond: time.Second, time.Second: time.Second, 4999 * time.Millisecond: time.Second,
+		5 * time.Second: 5 * time.Second, 59 * time.Second: 5 * time.Second, time.Hour: time.Minute,
+	} {
+		if got := retryDelay(delays, wait); got != want {
+			t.Errorf("a wait of %v: %v, want %v", wait, got, want)
+		}
+	}
+}
