@@ -22,6 +22,22 @@ func TestDedupConstraint(t *testing.T) {
 	}
 }
 
+// What events.yaml says is what the consumer gets, to the millisecond.
+func TestDurations(t *testing.T) {
+	for text, want := range map[string]string{
+		"1h": "time.Hour", "90m": "90 * time.Minute", "1h30m15s": "5415 * time.Second", "1s": "time.Second",
+		"1500ms": "1500 * time.Millisecond", "20ms": "20 * time.Millisecond", "1m1ms": "60001 * time.Millisecond", "60000ms": "time.Minute",
+	} {
+		yaml := strings.Replace(read(t, "testdata/example/events.yaml"), "  sales-report:\n", "  sales-report:\n    timeout: "+text+"\n", 1)
+		src := dataOf(generate(t, input(t, parse(t, yaml))), "consumers.gen.go")
+		_, src, _ = strings.Cut(src, "func NewSalesReport")
+		_, src, _ = strings.Cut(src, "Timeout:")
+		if got, _, _ := strings.Cut(strings.TrimSpace(src), ","); got != want {
+			t.Errorf("%s: %s, want %s", text, got, want)
+		}
+	}
+}
+
 func TestPaths(t *testing.T) {
 	yaml := strings.Replace(read(t, "testdata/example/events.yaml"), "out: gen/orderevents", "out: internal/x", 1)
 	in := input(t, parse(t, yaml))

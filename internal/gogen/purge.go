@@ -76,10 +76,10 @@ func (f *file) purger(name, doc, constructor string, args ...jen.Code) {
 		))
 }
 
-// duration is d in the largest unit that it is a multiple of, as events.yaml has
-// no smaller one than seconds.
+// duration is d in the largest unit that it is a multiple of. events.yaml has
+// no smaller one than milliseconds.
 func (f *file) duration(d time.Duration) jen.Code {
-	unit, name := time.Second, "Second"
+	unit, name := time.Millisecond, "Millisecond"
 	switch {
 	case d == 0:
 		return jen.Lit(0)
@@ -87,6 +87,8 @@ func (f *file) duration(d time.Duration) jen.Code {
 		unit, name = time.Hour, "Hour"
 	case d%time.Minute == 0:
 		unit, name = time.Minute, "Minute"
+	case d%time.Second == 0:
+		unit, name = time.Second, "Second"
 	}
 	if d == unit {
 		return f.qual("time", name)

@@ -200,7 +200,7 @@ func (c *checker) duration(n *node, what, zeroHint string) time.Duration {
 		}
 		return d
 	}
-	hint := `write hours, minutes and seconds, like "168h" or "1h30m"`
+	hint := `write hours, minutes, seconds and milliseconds, like "168h", "1h30m" or "200ms"`
 	if m := daysText.FindStringSubmatch(text); m != nil {
 		days, _ := strconv.Atoi(m[1]) // digits, by the pattern; too many make a hint of nought
 		if m[2][0] == 'w' {
