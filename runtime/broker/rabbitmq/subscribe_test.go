@@ -250,17 +250,19 @@ func TestNoQueue(t *testing.T) {
 	r := newRig(t)
 	h := handler{name: "projector", handle: func(context.Context, outbox.Envelope) error { return nil }}
 	queue := r.queue("projector")
+	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
+	defer cancel()
 
 	cfg := r.subscribeConfig()
 	cfg.RetryDelays = []time.Duration{77 * time.Millisecond}
-	err := Subscribe(t.Context(), r.via(), h, cfg)
+	err := Subscribe(ctx, r.via(), h, cfg)
 	wantIs(t, err, ErrNoQueue)
 	if err == nil || !strings.Contains(err.Error(), queue+".retry.77ms") {
 		t.Errorf("%v, want the queue's name", err)
 	}
 
 	result := make(chan error, 1)
-	go func() { result <- Subscribe(t.Context(), r.via(), h, r.subscribeConfig()) }()
+	go func() { result <- Subscribe(ctx, r.via(), h, r.subscribeConfig()) }()
 	waitUntil(t, "it reads", func() bool { return r.consumers(queue) == 1 })
 	r.delete(queue)
 	wantIs(t, receive(t, "Subscribe notices that its queue was deleted", result), ErrNoQueue)
