@@ -50,6 +50,10 @@ server: setup ## Run a throwaway database until Ctrl-C and print its DSN (DB=mys
 nats: setup ## Run a throwaway NATS server until Ctrl-C and print its URL
 	go run ./internal/natsserver/cmd/scratchnats
 
+.PHONY: test-kafka
+test-kafka: setup-cc ## Test on a real Apache Kafka, one and three brokers (needs java and mvn; OUTBOXGEN_KAFKA_LIBS: a release's libs)
+	OUTBOXGEN_KAFKA=1 go test -race -timeout 15m -v -run TestReal ./runtime/broker/kafka
+
 .PHONY: bench
 bench: setup ## Measure drains, latencies and claims on both databases, ten minutes (BENCH_ARGS=-full: hours, -short: a minute)
 	$(WITH_SERVERS) -- go run ./internal/bench $(BENCH_ARGS)
