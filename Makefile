@@ -54,6 +54,10 @@ broker: setup ## Run a throwaway broker until Ctrl-C and print its URL (BROKER=n
 rabbitmq: setup ## Run a throwaway RabbitMQ server until Ctrl-C and print its URL
 	go run ./internal/rabbitserver/cmd/scratchrabbitmq
 
+.PHONY: test-kafka
+test-kafka: setup-cc ## Test on a real Apache Kafka, one and three brokers (needs java and mvn; OUTBOXGEN_KAFKA_LIBS: a release's libs)
+	OUTBOXGEN_KAFKA=1 go test -race -timeout 15m -v -run TestReal ./runtime/broker/kafka
+
 .PHONY: bench
 bench: setup ## Measure drains, latencies and claims on both databases, ten minutes (BENCH_ARGS=-full: hours, -short: a minute)
 	$(WITH_SERVERS) -- go run ./internal/bench $(BENCH_ARGS)

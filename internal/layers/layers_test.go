@@ -88,6 +88,14 @@ var mayDepend = []struct {
 		ours: []string{module + "/runtime/outbox", module + "/runtime/internal/delivery"},
 	},
 	{
+		pkgs: module + "/runtime/broker/kafka",
+		modules: []string{
+			"github.com/google/uuid", "github.com/twmb/franz-go", "github.com/twmb/franz-go/pkg/kadm", "github.com/twmb/franz-go/pkg/kmsg",
+			"github.com/klauspost/compress", "github.com/pierrec/lz4/v4", "golang.org/x/crypto",
+		},
+		ours: []string{module + "/runtime/outbox", module + "/runtime/internal/delivery"},
+	},
+	{
 		pkgs: module + "/gen/orderevents",
 		modules: []string{
 			"github.com/google/uuid",

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/twmb/franz-go/pkg/kadm"
+	"github.com/twmb/franz-go/pkg/kerr"
 	"github.com/twmb/franz-go/pkg/kgo"
 
 	"github.com/outboxgen/outboxgen/runtime/outbox"
@@ -92,17 +93,29 @@ func (s *subscription) open() error {
 	return nil
 }
 
+// newTopicPatience is how long a topic may be unknown at the start: one that was just
+// created takes a moment to be known by every broker.
+const newTopicPatience = 5 * time.Second
+
+// checkTopics returns an error when a topic doesn't exist.
 func checkTopics(ctx context.Context, client *kgo.Client, topics []string) error {
-	found, err := kadm.NewClient(client).ListTopics(ctx, topics...)
-	if err != nil {
-		return fmt.Errorf("kafka: ask for topics: %w", err)
-	}
-	for _, topic := range topics {
-		if err := found[topic].Err; err != nil {
-			return fmt.Errorf("kafka: topic %q: %w", topic, err)
+	for deadline := time.Now().Add(newTopicPatience); ; {
+		found, err := kadm.NewClient(client).ListTopics(ctx, topics...)
+		if err != nil {
+			return fmt.Errorf("kafka: ask for topics: %w", err)
+		}
+		if err = found.Error(); err == nil {
+			return nil
+		}
+		if !errors.Is(err, kerr.UnknownTopicOrPartition) || time.Now().After(deadline) {
+			return fmt.Errorf("kafka: topics %q: %w", topics, err)
+		}
+		select {
+		case <-time.After(100 * time.Millisecond):
+		case <-ctx.Done():
+			return context.Cause(ctx)
 		}
 	}
-	return nil
 }
 
 type topicPartition struct {
