@@ -1,0 +1,5 @@
+package consumerproof
+
+func runChild(string) error { return nil }
+
+const childEnv = "OUTBOXGEN_TEST_CONSUMER"
