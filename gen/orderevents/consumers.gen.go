@@ -46,7 +46,7 @@ func NewNotificationPlanner(db *outbox.DB, handler NotificationPlannerHandler, c
 			Concurrency: 4,
 			Timeout:     5 * time.Second,
 			Attempts:    4,
-			Backoff:     0 * time.Second,
+			Backoff:     200 * time.Millisecond,
 			MaxBackoff:  time.Second,
 		},
 	}, cfg)
