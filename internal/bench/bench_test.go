@@ -82,7 +82,7 @@ func TestPoints(t *testing.T) {
 
 func TestParse(t *testing.T) {
 	s, err := parse(nil)
-	if err != nil || strings.Join(s.sections, ",") != "drain,peer,latency,claim,hot" || len(s.flavors) != 2 {
+	if err != nil || strings.Join(s.sections, ",") != "drain,peer,latency,e2e,claim,hot" || len(s.flavors) != 2 {
 		t.Errorf("%+v, %v", s, err)
 	}
 	s, err = parse([]string{"-short", "-rounds", "3", "-db", "mariadb", "-only", "hot,matrix"})

@@ -22,7 +22,7 @@ type carrier struct {
 	receive func(t *testing.T, ctx context.Context, w wire, h outbox.Handler) error
 }
 
-var carriers = []carrier{natsCarrier, watermillCarrier}
+var carriers = []carrier{natsCarrier, rabbitCarrier, kafkaCarrier, watermillCarrier}
 
 // catcher is a handler that keeps what it gets.
 type catcher struct {

@@ -5,7 +5,7 @@
 // can be synchronous or asynchronous". So this package can't vouch for a confirm, as
 // those for one broker do. Whoever makes a [Publisher] states that the wrapped one is
 // synchronous, by [PublisherConfig.Synchronous], and what is behind it.
-// docs/brokers.md goes through the better-known ones.
+// docs/brokers/watermill.md goes through the better-known ones.
 //
 // Nor does an error of Publish say whether the broker has the message: it counts as
 // unknown unless [PublisherConfig.Classify] knows better.

@@ -14,7 +14,7 @@ type PublisherConfig struct {
 	// its broker has confirmed the message, at the level that you want. Required:
 	// nothing in Watermill tells, and with a publisher that returns earlier events
 	// get lost. Where that is a setting, as on AMQP, Kafka and NATS, it has to be
-	// set; docs/brokers.md says which.
+	// set; docs/brokers/watermill.md says which.
 	Synchronous bool
 
 	// Topology has the topic of each event type: the usual way. Required unless
