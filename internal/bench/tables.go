@@ -5,6 +5,7 @@ import (
 	"io"
 	"maps"
 	"slices"
+	"strconv"
 	"strings"
 	"text/tabwriter"
 )
@@ -20,11 +21,11 @@ func (r *report) tables() []table {
 			x.Section, x.Database, x.Case, figure(x.Value) + " " + x.Unit, spread(x.Rounds), serverCPU(x.ServerCPU),
 		})
 	}
-	times := table{{"section", "database", "case", "offered", "committed", "times", "p50", "p95", "p99", "max"}}
+	times := table{{"section", "database", "case", "offered", "committed", "times", "p50", "p95", "p99", "max", "duplicates"}}
 	for _, x := range r.Latencies {
 		times = append(times, []string{
 			x.Section, x.Database, x.Case, perSecond(float64(x.Offered)), perSecond(x.Committed), fmt.Sprint(x.Events),
-			milli(x.P50), milli(x.P95), milli(x.P99), milli(x.Max),
+			milli(x.P50), milli(x.P95), milli(x.P99), milli(x.Max), duplicates(x.Duplicates),
 		})
 	}
 	checks := table{{"", "section", "database", "what", "is", "wanted", "rounds"}}
@@ -41,6 +42,14 @@ func (r *report) tables() []table {
 		})
 	}
 	return slices.DeleteFunc([]table{rates, times, checks}, func(t table) bool { return len(t) == 1 })
+}
+
+// duplicates is empty where nothing is consumed.
+func duplicates(n *int64) string {
+	if n == nil {
+		return ""
+	}
+	return strconv.FormatInt(*n, 10)
 }
 
 func (r *report) print(out io.Writer) {
