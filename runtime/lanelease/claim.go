@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/outboxgen/outboxgen/internal/fault"
 	"github.com/outboxgen/outboxgen/runtime/internal/leasing"
 	"github.com/outboxgen/outboxgen/runtime/outbox"
 )
@@ -46,9 +47,12 @@ func (s *Store) Claim(ctx context.Context, c outbox.ClaimRequest) (*outbox.Batch
 func (s *Store) lease(ctx context.Context, r *run, free []uint16, lease time.Duration) ([]*lane, error) {
 	before := time.Now()
 	var locked []FreeLane
-	_, err := outbox.InTxWith(ctx, s.db, leasing.Isolation, func(tx *outbox.Tx) (err error) {
+	_, err := outbox.InTxWith(fault.In(ctx, fault.Claim), s.db, leasing.Isolation, func(tx *outbox.Tx) (err error) {
 		locked, err = s.queries.LockFreeLanes(ctx, tx, LockFreeLanesParams{Lanes: free})
 		if err != nil || len(locked) == 0 {
+			return err
+		}
+		if err := fault.At(ctx, fault.RelaySelected); err != nil {
 			return err
 		}
 		ids := make([]uint16, len(locked))
@@ -60,7 +64,10 @@ func (s *Store) lease(ctx context.Context, r *run, free []uint16, lease time.Dur
 		if err == nil && n != int64(len(ids)) {
 			err = fmt.Errorf("%d lanes were locked and %d leased", len(ids), n)
 		}
-		return err
+		if err != nil {
+			return err
+		}
+		return fault.At(ctx, fault.RelayLeased)
 	})
 	if err != nil {
 		return nil, fmt.Errorf("lease lanes: %w", err)

@@ -7,6 +7,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/outboxgen/outboxgen/internal/fault"
 	"github.com/outboxgen/outboxgen/runtime/internal/leasing"
 	"github.com/outboxgen/outboxgen/runtime/outbox"
 )
@@ -73,7 +74,7 @@ func (s *settlement) sort(outcomes []outbox.EventOutcome) {
 
 // inTx runs a part of a settlement in a transaction that has the lanes locked.
 func (s *settlement) inTx(ctx context.Context, part func(context.Context) error) error {
-	_, err := outbox.InTxWith(ctx, s.db, leasing.Isolation, func(tx *outbox.Tx) error {
+	_, err := outbox.InTxWith(fault.In(ctx, fault.Mark), s.db, leasing.Isolation, func(tx *outbox.Tx) error {
 		s.tx = tx
 		if err := s.lockLanes(ctx); err != nil {
 			return err
@@ -303,7 +304,7 @@ func (s *Store) Renew(ctx context.Context, b *outbox.Batch, length time.Duration
 	}
 	before := time.Now()
 	var ours map[uint16]bool
-	_, err := outbox.InTxWith(ctx, s.db, leasing.Isolation, func(tx *outbox.Tx) (err error) {
+	_, err := outbox.InTxWith(fault.In(ctx, fault.Other), s.db, leasing.Isolation, func(tx *outbox.Tx) (err error) {
 		if ours, err = lockLanes(ctx, tx, s.queries, b, lease); err != nil {
 			return err
 		}

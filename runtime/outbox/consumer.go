@@ -8,6 +8,8 @@ import (
 	"log/slog"
 	"slices"
 	"time"
+
+	"github.com/outboxgen/outboxgen/internal/fault"
 )
 
 // The defaults of a consumer.
@@ -144,6 +146,9 @@ var ErrNotHandled = errors.New("the consumer does not handle this event")
 // end of ctx, is not counted. After a deadlock the transaction is repeated at once.
 func (c *Consumer) Handle(ctx context.Context, e Envelope) (Handling, error) {
 	c.stats.attempts.Add(1)
+	if err := fault.At(ctx, fault.ConsumerDelivered); err != nil {
+		return NotHandled, err
+	}
 	handling, err := c.handle(ContextWithTrace(ctx, e.Headers), e)
 	c.stats.count(handling, err)
 	return handling, err

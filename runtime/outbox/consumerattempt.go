@@ -7,6 +7,8 @@ import (
 	"fmt"
 	"math"
 	"runtime/debug"
+
+	"github.com/outboxgen/outboxgen/internal/fault"
 )
 
 // attempt is one transaction for an event: how far it came, and how it ended.
@@ -34,7 +36,7 @@ type effect func(context.Context, *Tx) error
 
 // attempt runs fn in a transaction. ctx is of withTimeout.
 func (c *Consumer) attempt(ctx context.Context, fn func(*Tx, *attempt) error) (a attempt) {
-	_, a.err = InTxWith(ctx, c.db, c.txOptions(), func(tx *Tx) error {
+	_, a.err = InTxWith(fault.In(ctx, fault.Consumer), c.db, c.txOptions(), func(tx *Tx) error {
 		a.begun = true
 		a.handling = Applied
 		defer func() { a.poison = errors.Unwrap(tx.Err()) }()
@@ -76,14 +78,22 @@ func (c *Consumer) apply(ctx context.Context, tx *Tx, e Envelope, a *attempt, do
 		}
 		return err
 	}
+	if err := fault.At(ctx, fault.ConsumerDedup); err != nil {
+		return err
+	}
 	if a.handling == Skipped {
 		return nil
 	}
 	a.entered = true
-	if err := run(ctx, tx, do); err != nil {
+	err := run(ctx, tx, do)
+	if err == nil {
+		err = fault.At(ctx, fault.ConsumerEffect)
+	}
+	if err != nil {
 		c.probe(ctx, tx, err)
 		return err
 	}
+	_ = fault.At(ctx, fault.ConsumerOverdue)
 	if c.spec.DropStale {
 		return c.spec.Inbox.SetVersion(ctx, tx, SetVersionParams{
 			Version: e.AggregateVersion, ConsumerName: c.spec.Name,

@@ -12,6 +12,8 @@ import (
 	"unicode/utf8"
 
 	"github.com/google/uuid"
+
+	"github.com/outboxgen/outboxgen/internal/fault"
 )
 
 // Why an event is parked: parked_event.kind.
@@ -175,7 +177,7 @@ func (c *Consumer) insertParked(ctx context.Context, tx *Tx, row InsertParkedPar
 func (c *Consumer) book(ctx context.Context, fn func(context.Context, *Tx) error) error {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), bookTimeout)
 	defer cancel()
-	_, err := InTxWith(ctx, c.db, c.txOptions(), func(tx *Tx) error { return fn(ctx, tx) })
+	_, err := InTxWith(fault.In(ctx, fault.Other), c.db, c.txOptions(), func(tx *Tx) error { return fn(ctx, tx) })
 	return err
 }
 

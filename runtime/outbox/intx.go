@@ -5,6 +5,8 @@ import (
 	"database/sql"
 	"errors"
 	"fmt"
+
+	"github.com/outboxgen/outboxgen/internal/fault"
 )
 
 // Outcome is how a transaction ended.
@@ -65,6 +67,10 @@ func InTxWith(ctx context.Context, db *DB, opts *sql.TxOptions, fn func(tx *Tx) 
 		return RolledBack, fmt.Errorf("begin: %w", err)
 	}
 	tx := &Tx{tx: sqlTx, classifier: db.classifier}
+	if err := fault.Begun(ctx); err != nil {
+		_ = sqlTx.Rollback()
+		return RolledBack, err
+	}
 
 	committing := false
 	defer func() {
@@ -85,16 +91,25 @@ func InTxWith(ctx context.Context, db *DB, opts *sql.TxOptions, fn func(tx *Tx) 
 	if err := tx.Err(); err != nil {
 		return RolledBack, err
 	}
+	if err := fault.Unsent(ctx); err != nil {
+		return RolledBack, err
+	}
 	committing = true
-	outcome, err := commit(sqlTx, db)
+	outcome, err := commit(ctx, sqlTx, db)
 	if outcome != RolledBack && tx.hasEvents() {
 		db.Wake()
+	}
+	if outcome == Committed {
+		_ = fault.Committed(ctx)
 	}
 	return outcome, err
 }
 
-func commit(sqlTx *sql.Tx, db *DB) (Outcome, error) {
+func commit(ctx context.Context, sqlTx *sql.Tx, db *DB) (Outcome, error) {
 	err := sqlTx.Commit()
+	if err == nil {
+		err = fault.Reply(ctx)
+	}
 	switch {
 	case err == nil:
 		return Committed, nil

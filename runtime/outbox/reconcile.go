@@ -8,6 +8,8 @@ import (
 	"time"
 
 	"github.com/google/uuid"
+
+	"github.com/outboxgen/outboxgen/internal/fault"
 )
 
 // ErrStillUnknown is returned by a Reconcile function while the transaction in
@@ -68,6 +70,7 @@ func Reconcile(
 	db *DB,
 	read func(context.Context, Transaction) (Reconciled, error),
 ) (Reconciled, error) {
+	ctx = fault.In(ctx, fault.Other)
 	var found Reconciled
 	_, err := InTxWith(ctx, db, &sql.TxOptions{Isolation: sql.LevelReadCommitted}, func(tx *Tx) error {
 		var err error

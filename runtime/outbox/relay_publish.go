@@ -7,6 +7,8 @@ import (
 	"runtime/debug"
 	"slices"
 	"time"
+
+	"github.com/outboxgen/outboxgen/internal/fault"
 )
 
 // publish hands the batch to the publisher and returns what became of its events.
@@ -77,7 +79,14 @@ func (r *relayRun) callPublisher(ctx context.Context, b *leasedBatch, messages [
 				"type", fmt.Sprintf("%T", value), "stack", string(debug.Stack()))
 		}
 	}()
-	return r.publisher.Publish(ctx, messages), false
+	if err := fault.At(ctx, fault.RelayPublish); err != nil {
+		return slices.Repeat([]error{PublishUnavailable(err)}, len(messages)), false
+	}
+	results = r.publisher.Publish(ctx, messages)
+	if err := fault.At(ctx, fault.RelayConfirmed); err != nil {
+		results = slices.Repeat([]error{PublishUnknown(err)}, len(messages))
+	}
+	return results, false
 }
 
 // outcome says what a publisher's answer means for the event.

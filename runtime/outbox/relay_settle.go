@@ -3,6 +3,8 @@ package outbox
 import (
 	"slices"
 	"time"
+
+	"github.com/outboxgen/outboxgen/internal/fault"
 )
 
 // settlePatience is for how many leases' lengths a settlement is tried while the
@@ -39,7 +41,11 @@ func (r *relayRun) callSettle(b *leasedBatch, outcomes []EventOutcome) (Settleme
 	call, cancel := r.storeCall()
 	defer cancel()
 	before := time.Now()
+	_ = fault.At(call, fault.RelayOverdue)
 	result, err := r.store.Settle(call, b.Batch, outcomes)
+	if err == nil {
+		_ = fault.At(call, fault.RelayMarked)
+	}
 	return result, time.Since(before), err
 }
 

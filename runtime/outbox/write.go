@@ -9,6 +9,8 @@ import (
 	"unicode/utf8"
 
 	"github.com/google/uuid"
+
+	"github.com/outboxgen/outboxgen/internal/fault"
 )
 
 // MaxPayloadBytes is how long an encoded payload may be. NATS, for one, takes
@@ -127,7 +129,10 @@ func write(
 	if len(payload) > MaxPayloadBytes {
 		return fmt.Errorf("%w: %d bytes, at most %d", ErrPayloadTooLarge, len(payload), MaxPayloadBytes)
 	}
-	return insert(ctx, tx, Row{
+	if err := fault.At(ctx, fault.WriterBusiness); err != nil {
+		return err
+	}
+	err = insert(ctx, tx, Row{
 		EventID:       r.EventID.String(),
 		AggregateType: r.AggregateType,
 		AggregateID:   r.AggregateID,
@@ -138,6 +143,10 @@ func write(
 		Headers:       headers,
 		NotBeforeUs:   notBefore,
 	})
+	if err != nil {
+		return err
+	}
+	return fault.At(ctx, fault.WriterEvent)
 }
 
 // lastYear is the last one that a DATETIME column takes.

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"maps"
 
+	"github.com/outboxgen/outboxgen/internal/fault"
 	"github.com/outboxgen/outboxgen/runtime/outbox"
 )
 
@@ -55,6 +56,9 @@ func (b *Broker) publish(ctx context.Context, e outbox.Envelope) error {
 	for {
 		done, wait, err := b.tryStore(e)
 		if done {
+			if err == nil && fault.At(ctx, fault.RelaySent) != nil {
+				return outbox.PublishUnknown(errLost)
+			}
 			return err
 		}
 		select {

@@ -17,6 +17,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/outboxgen/outboxgen/internal/fault"
 	"github.com/outboxgen/outboxgen/runtime/outbox"
 )
 
@@ -217,7 +218,7 @@ func (p *pass) first() bool {
 // not, and that is no error, when another transaction is in its way: InnoDB has
 // then undone the batch, and it has time.
 func (p *pass) inTx(fn func(tx *outbox.Tx) error) (bool, error) {
-	_, err := outbox.InTxWith(p.grace, p.db, readCommitted, fn)
+	_, err := outbox.InTxWith(fault.In(p.grace, fault.Other), p.db, readCommitted, fn)
 	if err == nil {
 		return true, nil
 	}

@@ -6,6 +6,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/outboxgen/outboxgen/internal/fault"
 	"github.com/outboxgen/outboxgen/runtime/internal/leasing"
 	"github.com/outboxgen/outboxgen/runtime/outbox"
 )
@@ -46,7 +47,7 @@ func (s *Store) Settle(ctx context.Context, b *outbox.Batch, outcomes []outbox.E
 
 // inTx runs a part of a settlement in a transaction of its own.
 func (s *Store) inTx(ctx context.Context, settle *settlement, run func(context.Context) error) error {
-	_, err := outbox.InTxWith(ctx, s.db, leasing.Isolation, func(tx *outbox.Tx) error {
+	_, err := outbox.InTxWith(fault.In(ctx, fault.Mark), s.db, leasing.Isolation, func(tx *outbox.Tx) error {
 		settle.tx = tx
 		return run(ctx)
 	})

@@ -6,6 +6,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/outboxgen/outboxgen/internal/fault"
 	"github.com/outboxgen/outboxgen/runtime/internal/leasing"
 	"github.com/outboxgen/outboxgen/runtime/outbox"
 )
@@ -48,7 +49,7 @@ func (s *Store) Claim(ctx context.Context, c outbox.ClaimRequest) (*outbox.Batch
 	}
 	batch := &outbox.Batch{Owner: c.Owner, Token: s.token.Add(1), Until: time.Now().Add(c.Lease)}
 	var due []DueEvent
-	_, err := outbox.InTxWith(ctx, s.db, leasing.Isolation, func(tx *outbox.Tx) error {
+	_, err := outbox.InTxWith(fault.In(ctx, fault.Claim), s.db, leasing.Isolation, func(tx *outbox.Tx) error {
 		var err error
 		due, err = s.queries.SelectDueEvents(ctx, tx, SelectDueEventsParams{Limit: s.size.Limit(c)})
 		if err != nil {
@@ -56,6 +57,9 @@ func (s *Store) Claim(ctx context.Context, c outbox.ClaimRequest) (*outbox.Batch
 		}
 		if len(due) == 0 {
 			return nil
+		}
+		if err := fault.At(ctx, fault.RelaySelected); err != nil {
+			return err
 		}
 		leased, err := s.queries.LeaseEvents(ctx, tx, LeaseEventsParams{
 			Owner:    c.Owner.ID.String(),
@@ -70,7 +74,7 @@ func (s *Store) Claim(ctx context.Context, c outbox.ClaimRequest) (*outbox.Batch
 		if leased != int64(len(due)) {
 			return fmt.Errorf("lease events: %d rows were locked and %d leased", len(due), leased)
 		}
-		return nil
+		return fault.At(ctx, fault.RelayLeased)
 	})
 	if err != nil {
 		return nil, fmt.Errorf("claim: %w", err)

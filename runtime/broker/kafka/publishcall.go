@@ -8,6 +8,7 @@ import (
 
 	"github.com/twmb/franz-go/pkg/kgo"
 
+	"github.com/outboxgen/outboxgen/internal/fault"
 	"github.com/outboxgen/outboxgen/runtime/outbox"
 )
 
@@ -130,6 +131,7 @@ func (c *call) sendReady() {
 			c.flight++
 			c.sent = append(c.sent, sending{i, time.Now().Add(c.publisher.cfg.AckTimeout)})
 			c.session.send(c.records[i], func(err error) { c.finished <- outcome{i, err} })
+			_ = fault.At(c.ctx, fault.RelaySent)
 		}
 	}
 }

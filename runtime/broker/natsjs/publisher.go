@@ -8,6 +8,7 @@ import (
 	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
 
+	"github.com/outboxgen/outboxgen/internal/fault"
 	"github.com/outboxgen/outboxgen/runtime/outbox"
 )
 
@@ -197,6 +198,7 @@ func (c *call) send(i int) bool {
 		c.settle(i, sendError(err))
 		return false
 	}
+	_ = fault.At(c.ctx, fault.RelaySent)
 	c.flight = append(c.flight, inFlight{index: i, ack: ack})
 	return true
 }

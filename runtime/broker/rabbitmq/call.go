@@ -7,6 +7,7 @@ import (
 
 	amqp "github.com/rabbitmq/amqp091-go"
 
+	"github.com/outboxgen/outboxgen/internal/fault"
 	"github.com/outboxgen/outboxgen/runtime/outbox"
 )
 
@@ -107,6 +108,7 @@ func (c *call) send(i int) {
 		c.settle(i, err)
 		return
 	}
+	_ = fault.At(c.ctx, fault.RelaySent)
 	c.flight = append(c.flight, inFlight{index: i, link: l, sent: sent})
 }
 

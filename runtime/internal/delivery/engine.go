@@ -8,6 +8,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/outboxgen/outboxgen/internal/fault"
 	"github.com/outboxgen/outboxgen/runtime/outbox"
 )
 
@@ -214,7 +215,11 @@ func (e *Engine) process(key lane, h *held) {
 		}
 		if err == nil {
 			e.cfg.Stats.Handled.Add(1)
-			h.end(func() { h.Ack(e.ctx) })
+			h.end(func() {
+				_ = fault.At(e.ctx, fault.ConsumerCommitted)
+				h.Ack(e.ctx)
+				_ = fault.At(e.ctx, fault.ConsumerAcked)
+			})
 			return
 		}
 		e.cfg.Stats.Failed.Add(1)

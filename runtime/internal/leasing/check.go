@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/outboxgen/outboxgen/internal/fault"
 	"github.com/outboxgen/outboxgen/runtime/outbox"
 )
 
@@ -31,7 +32,7 @@ func Check(ctx context.Context, db *outbox.DB, q Queries) error {
 	if db.Stats().MaxOpenConnections == 1 {
 		return nil // the rest takes two at once
 	}
-	_, err := outbox.InTxWith(ctx, db, Isolation, func(tx *outbox.Tx) error {
+	_, err := outbox.InTxWith(fault.In(ctx, fault.Other), db, Isolation, func(tx *outbox.Tx) error {
 		before, err := q.RelayAliveUntil(ctx, tx, RelayAliveUntilParams{Owner: probe})
 		if err != nil {
 			return err
@@ -65,7 +66,7 @@ func Check(ctx context.Context, db *outbox.DB, q Queries) error {
 func checkSkipLocked(ctx context.Context, db *outbox.DB, q Queries, probe string) error {
 	ctx, cancel := context.WithTimeout(ctx, 2*time.Second) // a server that waits for the lock fails too
 	defer cancel()
-	_, err := outbox.InTxWith(ctx, db, Isolation, func(tx *outbox.Tx) error {
+	_, err := outbox.InTxWith(fault.In(ctx, fault.Other), db, Isolation, func(tx *outbox.Tx) error {
 		locked, err := q.LockRelay(ctx, tx, LockRelayParams{Owner: probe})
 		if err == nil && len(locked) > 0 {
 			err = &outbox.UnfitError{Reason: "it parses SKIP LOCKED and ignores it: two relays would claim the same events"}
