@@ -108,7 +108,8 @@ func checkLeases(t *testing.T, k kind, db *outbox.DB, ids []uuid.UUID, pid int, 
 		}
 	}
 	leased := states["PUBLISHING"] > 0
-	if want := step != "before claim"; leased != want {
+	// After the first mark the other batches may have been marked, too.
+	if want := step != "before claim"; leased != want && step != "after mark" {
 		t.Errorf("%s: states %v", step, states)
 	}
 	if marked := states["PUBLISHED"] > 0; marked != (step == "after mark") {
