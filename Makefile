@@ -70,6 +70,10 @@ soak: setup ## Run millions of events through the relays and watch memory and co
 order: setup ## Kill, stop and restart relays at full size and check the order (a quarter of an hour or more)
 	$(WITH_SERVERS) -- go run ./internal/faultrun $(ORDER_ARGS)
 
+.PHONY: mutants
+mutants: setup ## Break our own code in dozens of ways and see the tests notice (a quarter of an hour; MUTANTS_ARGS='-run REGEXP')
+	$(WITH_SERVERS) -- go run ./internal/mutants $(MUTANTS_ARGS)
+
 .PHONY: lint
 lint: setup ## Run golangci-lint (fetched and built at the first run)
 	go run github.com/golangci/golangci-lint/v2/cmd/golangci-lint@v2.15.0 run
