@@ -15,7 +15,7 @@ const (
 var sqlMutants = []mutant{
 	{
 		name: "lanes: a mark without the owner", file: "runtime/lanelease/settle.go",
-		old: "l.LeaseOwner == owner && ", new: "",
+		old: "		ours[l.Lane] = l.LeaseOwner == owner && ", new: "		_ = owner\n		ours[l.Lane] = ",
 		target: storeOfLanes,
 	},
 	{
