@@ -149,8 +149,8 @@ var consumerMutants = []mutant{
 		target: unit("^TestOnlyOurConstraintIsADuplicate$"),
 	},
 	{
-		name: "a constraint whose name contains ours is ours", file: "runtime/mysqlerr/mysqlerr.go",
-		old: "		info.Constraint = constraintOf(e.Message)\n", new: "		if e.Number == erDupEntry && len(e.Message) > 0 && constraintOf(e.Message) != \"PRIMARY\" {\n			info.Constraint = \"uq_consumed_event_identity\"\n		}\n",
+		name: "1062 is ours when its message contains our constraint's name", file: "runtime/mysqlerr/constraint.go",
+		old: "	end := strings.LastIndexByte(message, '\\'')\n", new: "	if strings.Contains(message, \"uq_consumed_event_identity\") {\n		return \"uq_consumed_event_identity\"\n	}\n	end := strings.LastIndexByte(message, '\\'')\n",
 		target: target{"internal/integration", "^TestOtherErrorsAreNoDuplicates$"},
 	},
 	{
