@@ -151,7 +151,7 @@ var consumerMutants = []mutant{
 	{
 		name: "1062 is ours when its message contains our constraint's name", file: "runtime/mysqlerr/constraint.go",
 		old: "	end := strings.LastIndexByte(message, '\\'')\n", new: "	if strings.Contains(message, \"uq_consumed_event_identity\") {\n		return \"uq_consumed_event_identity\"\n	}\n	end := strings.LastIndexByte(message, '\\'')\n",
-		target: target{"internal/integration", "^TestOtherErrorsAreNoDuplicates$"},
+		target: target{"runtime/mysqlerr", "^TestConstraint$"},
 	},
 	{
 		name: "a duplicate is a failure", file: "runtime/outbox/consumerattempt.go",
