@@ -1,0 +1,158 @@
+package consumerproof
+
+import (
+	"context"
+	"errors"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/google/uuid"
+
+	"github.com/outboxgen/outboxgen/gen/orderevents"
+	"github.com/outboxgen/outboxgen/internal/dbserver"
+	"github.com/outboxgen/outboxgen/runtime/outbox"
+)
+
+const (
+	poisonAttempts = 4
+
+	// onTheWay is how many events at most are published and not handled, the bad one aside.
+	onTheWay = 100
+
+	// longestDelay is how long an event may take from its publish to its commit, at full
+	// size: no wait of the bad event's is so short.
+	longestDelay = time.Second
+)
+
+// poisonSize is how many messages there are besides the bad one, and the longest wait
+// between its attempts: long enough for all others to be handled meanwhile.
+func poisonSize() (others int, wait time.Duration) {
+	if full {
+		return 10_000, 30 * time.Second
+	}
+	return 1000, 6 * time.Second
+}
+
+// An event that always fails is parked once, and the others don't wait for it.
+func TestPoison(t *testing.T) {
+	eachBroker(t, func(t *testing.T, name string) {
+		t.Parallel()
+		eachFlavor(t, len(name), func(t *testing.T, flavor dbserver.Flavor) {
+			t.Parallel()
+			poison(t, name, flavor)
+		})
+	})
+}
+
+func poison(t *testing.T, name string, flavor dbserver.Flavor) {
+	_, db := fresh(t, flavor)
+	rig := newRig(t, name)
+	others, wait := poisonSize()
+	const aggregates = 100
+	all := events(t, aggregates, others/aggregates)
+	bad := events(t, aggregates+1, 1)[aggregates] // the one event of its aggregate
+	w := newPoisonWatch(db, bad.ID, wait)
+	stats := new(outbox.SubscribeStats)
+	stop := run(t, rig.place, w, settings{concurrency: 8, stats: stats})
+
+	const piece = 20
+	for i := 0; i < others; i += piece {
+		if i == others/10 {
+			rig.publish(t, []outbox.Envelope{bad})
+		}
+		w.publish(t, rig, all[i:i+piece])
+	}
+	await(t, "the bad event is parked", func() bool { return count(t, db, "parked_event") > 0 })
+	stop()
+
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	t.Logf("%d others handled before the last of %d attempts, after at most %v; %d deliveries, Handle called %d times",
+		w.meanwhile, w.attempts, w.longest.Round(time.Millisecond), stats.Delivered.Load(), w.calls)
+	if w.meanwhile != others || w.handled != others {
+		t.Errorf("%d others were handled, %d before the last attempt of the bad one; want %d", w.handled, w.meanwhile, others)
+	}
+	if full && w.longest >= longestDelay {
+		t.Errorf("an event was handled %v after its publish", w.longest)
+	}
+	if w.attempts != poisonAttempts || w.calls > others+poisonAttempts || stats.Delivered.Load() > int64(others+poisonAttempts) {
+		t.Errorf("%d attempts, %d calls, %d deliveries of %d messages", w.attempts, w.calls, stats.Delivered.Load(), others+1)
+	}
+	for rows, want := range map[string]int{
+		"tally": others, "(SELECT DISTINCT event_id FROM tally) d": others, "consumed_event WHERE outcome = 1": others,
+		"parked_event": 1, "parked_event WHERE kind = 'attempts' AND event_id = '" + bad.ID.String() + "'": 1,
+	} {
+		if n := count(t, db, rows); n != want {
+			t.Errorf("%d rows of %s, want %d", n, rows, want)
+		}
+	}
+}
+
+// poisonWatch is a consumer with one event that it can't apply. It knows when each other one was
+// published and handled.
+type poisonWatch struct {
+	*outbox.Consumer
+	bad  uuid.UUID
+	room chan struct{} // a token an event on its way
+
+	mu        sync.Mutex
+	published map[uuid.UUID]time.Time
+	calls     int // of Handle
+	attempts  int // at the bad event
+	handled   int // others
+	meanwhile int // of those: before the bad event's last attempt
+	longest   time.Duration
+}
+
+func newPoisonWatch(db *outbox.DB, bad uuid.UUID, wait time.Duration) *poisonWatch {
+	do := func(ctx context.Context, tx *outbox.Tx, e outbox.Envelope) error {
+		if err := tally(ctx, tx, e); err != nil || e.ID != bad {
+			return err
+		}
+		return errors.New("not this one")
+	}
+	cfg := &outbox.ConsumerConfig{Attempts: poisonAttempts, Backoff: wait, MaxBackoff: wait, Logger: quiet()}
+	return &poisonWatch{
+		Consumer: orderevents.NewSalesReport(db, effect(do), cfg),
+		bad:      bad, room: make(chan struct{}, onTheWay), published: make(map[uuid.UUID]time.Time),
+	}
+}
+
+// publish publishes when there is room.
+func (w *poisonWatch) publish(t *testing.T, r *rig, piece []outbox.Envelope) {
+	t.Helper()
+	stuck := time.After(2 * time.Minute)
+	for range piece {
+		select {
+		case w.room <- struct{}{}:
+		case <-stuck:
+			t.Fatalf("%d events are on their way and none is handled", onTheWay)
+		}
+	}
+	w.mu.Lock()
+	for _, e := range piece {
+		w.published[e.ID] = time.Now()
+	}
+	w.mu.Unlock()
+	r.publish(t, piece)
+}
+
+func (w *poisonWatch) Handle(ctx context.Context, e outbox.Envelope) (outbox.Handling, error) {
+	w.mu.Lock()
+	w.calls++
+	if e.ID == w.bad {
+		w.attempts++
+		w.meanwhile = w.handled
+	}
+	w.mu.Unlock()
+	handling, err := w.Consumer.Handle(ctx, e)
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if handling == outbox.Applied {
+		w.handled++
+		w.longest = max(w.longest, time.Since(w.published[e.ID]))
+		<-w.room
+	}
+	return handling, err
+}
