@@ -2,6 +2,7 @@ package consumerproof
 
 import (
 	"context"
+	"fmt"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -14,18 +15,20 @@ import (
 
 const (
 	awayEvents      = 300
-	awayAfter       = 100 // of them are applied when the database goes away
+	cutAfter        = 100 // calls of the handler the connections are cut
+	awayAfter       = 200 // calls of the handler the server is killed
 	awayConcurrency = 4
-	awayTries       = 4 // at the least, of each subscription, before the database is back
+	awayTries       = 4 // at the least, of each subscription, before the server is back
 
-	// stormAfter is more calls of Handle than a subscription makes while the database is
-	// away: those that run, and tries further and further apart, on Kafka a row of its own for
+	// stormAfter is more calls of Handle than fail while the database is away: those that run, and tries further and further apart, on Kafka a row of its own for
 	// each partition with a message that runs.
 	stormAfter = 10 * awayConcurrency
 )
 
-// The database server is killed in the middle of consuming, with transactions open, and
-// comes back: consumption pauses meanwhile, nothing is counted, and every event is applied once.
+// Twice the database goes away in the middle of consuming, with transactions open: first the
+// connections are cut, which leaves a server that could count attempts, then the server is
+// killed and comes back. Consumption pauses meanwhile, nothing is counted, and every event is
+// applied once.
 func TestDatabaseAway(t *testing.T) {
 	for _, flavor := range dbserver.Flavors() {
 		t.Run(string(flavor), func(t *testing.T) {
@@ -41,20 +44,23 @@ func databaseAway(t *testing.T, flavor dbserver.Flavor) {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { _ = server.Stop() })
-	gone := make(chan struct{})
-	kill := sync.OnceFunc(func() { server.Kill(); close(gone) })
+	cut, gone := newSignal(), newSignal()
 	all := make(map[string]*away)
 	for _, name := range brokers {
-		all[name] = startAway(t, name, dbtest.On(t, flavor, server.DSN("")), gone)
+		all[name] = startAway(t, name, dbtest.On(t, flavor, server.DSN("")), cut, gone)
 	}
-	t.Cleanup(kill) // or else a test that fails waits for handlers
-	for name, a := range all {
-		await(t, name+": transactions are open", func() bool { return a.entered.Load() >= awayAfter+awayConcurrency })
+	t.Cleanup(func() { cut.give(); gone.give() }) // or else a test that fails waits for handlers
+	awaitCalls(t, all, cutAfter+awayConcurrency)
+	for _, a := range all {
+		a.cut(t)
 	}
-	kill()
+	cut.give()
+	awaitCalls(t, all, awayAfter+awayConcurrency)
+	server.Kill()
+	gone.give()
 	for name, a := range all {
 		await(t, name+": the consumer tries again and again", func() bool {
-			return a.consumer.Stats().Errors >= awayConcurrency+awayTries
+			return a.consumer.Stats().Errors >= 2*awayConcurrency+awayTries
 		})
 	}
 	for name, a := range all {
@@ -74,20 +80,34 @@ func databaseAway(t *testing.T, flavor dbserver.Flavor) {
 	}
 }
 
-// away is a consumer whose database goes away.
-type away struct {
-	db       *outbox.DB
-	consumer *outbox.Consumer
-	stats    outbox.SubscribeStats
-	entered  atomic.Int64
-	gone     <-chan struct{} // closed when the database has gone: events wait for it after the first ones
-	stop     func()
+// signal is given once.
+type signal struct {
+	given <-chan struct{}
+	give  func()
 }
 
-func startAway(t *testing.T, name string, schema dbtest.Database, gone <-chan struct{}) *away {
+func newSignal() signal {
+	c := make(chan struct{})
+	return signal{given: c, give: sync.OnceFunc(func() { close(c) })}
+}
+
+// away is a consumer whose database goes away. Its handler waits for that with transactions
+// open.
+type away struct {
+	schema    dbtest.Database
+	db        *outbox.DB
+	consumer  *outbox.Consumer
+	stats     outbox.SubscribeStats
+	calls     atomic.Int64 // of the handler
+	wasCut    signal
+	wasKilled signal
+	stop      func()
+}
+
+func startAway(t *testing.T, name string, schema dbtest.Database, wasCut, wasKilled signal) *away {
 	t.Helper()
 	_, db := fill(t, schema)
-	a := &away{db: db, gone: gone}
+	a := &away{schema: schema, db: db, wasCut: wasCut, wasKilled: wasKilled}
 	a.consumer = orderevents.NewSalesReport(db, effect(a.apply), &outbox.ConsumerConfig{Timeout: childTime, Logger: quiet()})
 	rig := newRig(t, name)
 	rig.publish(t, events(t, 30, awayEvents/30))
@@ -96,10 +116,42 @@ func startAway(t *testing.T, name string, schema dbtest.Database, gone <-chan st
 }
 
 func (a *away) apply(ctx context.Context, tx *outbox.Tx, e outbox.Envelope) error {
-	if a.entered.Add(1) > awayAfter {
-		<-a.gone
+	switch n := a.calls.Add(1); {
+	case n > awayAfter:
+		<-a.wasKilled.given
+	case n > cutAfter:
+		<-a.wasCut.given
 	}
 	return tally(ctx, tx, e)
+}
+
+func awaitCalls(t *testing.T, all map[string]*away, calls int64) {
+	t.Helper()
+	for name, a := range all {
+		await(t, name+": transactions are open", func() bool { return a.calls.Load() >= calls })
+	}
+}
+
+// cut ends the connections of the consumer's pool at the server.
+func (a *away) cut(t *testing.T) {
+	t.Helper()
+	admin := a.schema.Open(t)
+	rows, err := admin.QueryContext(t.Context(), "SELECT id FROM information_schema.processlist WHERE db = ? AND id <> CONNECTION_ID()", a.schema.Name)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer rows.Close()
+	n := 0
+	for ; rows.Next(); n++ {
+		var id int64
+		if err := rows.Scan(&id); err != nil {
+			t.Fatal(err)
+		}
+		a.schema.Exec(t, fmt.Sprintf("KILL %d", id))
+	}
+	if err := rows.Err(); err != nil || n < awayConcurrency {
+		t.Fatalf("%d connections were cut: %v", n, err)
+	}
 }
 
 // checkPaused is called while the database is away.
@@ -107,10 +159,10 @@ func (a *away) checkPaused(t *testing.T, name string) {
 	t.Helper()
 	s := a.consumer.Stats()
 	t.Logf("%s: %d pauses, %d of %d calls failed, %d deliveries, %d given back", name, a.stats.Pauses.Load(), s.Errors, s.Attempts, a.stats.Delivered.Load(), a.stats.Failed.Load())
-	if s.Applied != awayAfter {
-		t.Errorf("%s: %d events were applied before the database went away, want %d", name, s.Applied, awayAfter)
+	if want := int64(awayAfter - awayConcurrency); s.Applied != want {
+		t.Errorf("%s: %d events were applied before the server was killed, want %d", name, s.Applied, want)
 	}
-	if a.stats.Pauses.Load() == 0 || s.Errors > stormAfter || a.stats.Failed.Load() != 0 {
+	if a.stats.Pauses.Load() < 2 || s.Errors > stormAfter || a.stats.Failed.Load() != 0 {
 		t.Errorf("%s: %d pauses, %d calls while the database was away, %d messages given back",
 			name, a.stats.Pauses.Load(), s.Errors, a.stats.Failed.Load())
 	}
