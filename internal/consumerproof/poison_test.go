@@ -15,7 +15,9 @@ import (
 )
 
 const (
-	poisonAttempts = 4
+	// poisonAttempts come while the others are handled, further and further apart, the last one
+	// after them.
+	poisonAttempts = 9
 
 	// onTheWay is how many events at most are published and not handled, the bad one aside.
 	onTheWay = 100
@@ -25,13 +27,13 @@ const (
 	longestDelay = time.Second
 )
 
-// poisonSize is how many messages there are besides the bad one, and the longest wait
-// between its attempts: long enough for all others to be handled meanwhile.
+// poisonSize is how many messages there are besides the bad one, and the last wait between
+// its attempts: long enough for all others to be handled meanwhile.
 func poisonSize() (others int, wait time.Duration) {
 	if full {
 		return 10_000, 30 * time.Second
 	}
-	return 1000, 6 * time.Second
+	return 1000, 10 * time.Second
 }
 
 // An event that always fails is parked once, and the others don't wait for it. At full size
@@ -75,16 +77,17 @@ func poison(t *testing.T, name string, flavor dbserver.Flavor) {
 
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	t.Logf("%d others handled before the last of %d attempts, after at most %v; %d deliveries, Handle called %d times",
-		w.meanwhile, w.attempts, w.longest.Round(time.Millisecond), stats.Delivered.Load(), w.calls)
-	if w.meanwhile != others || w.handled != others {
-		t.Errorf("%d others were handled, %d before the last attempt of the bad one; want %d", w.handled, w.meanwhile, others)
+	t.Logf("%d others handled, after at most %v, before the attempts at the bad one %v of them; %d deliveries, Handle called %d times",
+		w.handled, w.longest.Round(time.Millisecond), w.before, stats.Delivered.Load(), w.calls)
+	if len(w.before) != poisonAttempts || w.before[poisonAttempts-1] != others || w.handled != others {
+		t.Errorf("%d others were handled, before the attempts at the bad one %v of them; want all of %d before the last of %d",
+			w.handled, w.before, others, poisonAttempts)
 	}
 	if full && w.longest >= longestDelay {
 		t.Errorf("an event was handled %v after its publish", w.longest)
 	}
-	if w.attempts != poisonAttempts || w.calls > others+poisonAttempts || stats.Delivered.Load() > int64(others+poisonAttempts) {
-		t.Errorf("%d attempts, %d calls, %d deliveries of %d messages", w.attempts, w.calls, stats.Delivered.Load(), others+1)
+	if w.calls > others+poisonAttempts || stats.Delivered.Load() > int64(others+poisonAttempts) {
+		t.Errorf("%d calls, %d deliveries of %d messages", w.calls, stats.Delivered.Load(), others+1)
 	}
 	for rows, want := range map[string]int{
 		"tally": others, "(SELECT DISTINCT event_id FROM tally) d": others, "consumed_event WHERE outcome = 1": others,
@@ -105,10 +108,9 @@ type poisonWatch struct {
 
 	mu        sync.Mutex
 	published map[uuid.UUID]time.Time
-	calls     int // of Handle
-	attempts  int // at the bad event
-	handled   int // others
-	meanwhile int // of those: before the bad event's last attempt
+	calls     int   // of Handle
+	handled   int   // others
+	before    []int // of those: before each attempt at the bad event
 	longest   time.Duration
 }
 
@@ -119,7 +121,7 @@ func newPoisonWatch(db *outbox.DB, bad uuid.UUID, wait time.Duration) *poisonWat
 		}
 		return errors.New("not this one")
 	}
-	cfg := &outbox.ConsumerConfig{Attempts: poisonAttempts, Backoff: wait, MaxBackoff: wait, Logger: quiet()}
+	cfg := &outbox.ConsumerConfig{Attempts: poisonAttempts, Backoff: wait >> (poisonAttempts - 2), MaxBackoff: wait, Logger: quiet()}
 	return &poisonWatch{
 		Consumer: orderevents.NewSalesReport(db, effect(do), cfg),
 		bad:      bad, room: make(chan struct{}, onTheWay), published: make(map[uuid.UUID]time.Time),
@@ -149,8 +151,7 @@ func (w *poisonWatch) Handle(ctx context.Context, e outbox.Envelope) (outbox.Han
 	w.mu.Lock()
 	w.calls++
 	if e.ID == w.bad {
-		w.attempts++
-		w.meanwhile = w.handled
+		w.before = append(w.before, w.handled)
 	}
 	w.mu.Unlock()
 	handling, err := w.Consumer.Handle(ctx, e)
