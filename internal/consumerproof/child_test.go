@@ -46,6 +46,9 @@ type orders struct {
 	Standing  int
 }
 
+// grace is from then to the death: time for what acknowledges too early to be seen by it.
+const grace = 200 * time.Millisecond
+
 // openTransactions is how many a child has at a time. The other events that it was
 // delivered wait for one.
 const openTransactions = 20
@@ -76,9 +79,10 @@ type doomed struct {
 	orders
 	mu                  sync.Mutex
 	delivered, standing map[uuid.UUID]bool
+	dying               bool
 }
 
-// at returns unless the event is to stand at the step.
+// at returns unless the event is to stand at the step, or the process is about to die.
 func (d *doomed) at(step string, id uuid.UUID) {
 	d.mu.Lock()
 	if step == afterDelivery {
@@ -87,12 +91,14 @@ func (d *doomed) at(step string, id uuid.UUID) {
 	if step == d.Step {
 		d.standing[id] = true
 	}
-	if len(d.delivered) >= d.Delivered && len(d.standing) >= d.Standing {
+	if !d.dying && len(d.delivered) >= d.Delivered && len(d.standing) >= d.Standing {
+		d.dying = true
 		fmt.Println(len(d.delivered))
-		_ = syscall.Kill(os.Getpid(), syscall.SIGKILL)
+		time.AfterFunc(grace, func() { _ = syscall.Kill(os.Getpid(), syscall.SIGKILL) })
 	}
+	stay := d.dying || step == d.Step
 	d.mu.Unlock()
-	if step == d.Step {
+	if stay {
 		select {}
 	}
 }
