@@ -156,7 +156,7 @@ func consumeAndDie(t *testing.T, o orders) {
 	cmd.Stderr = os.Stderr
 	out, err := cmd.Output()
 	var exit *exec.ExitError
-	if !errors.As(err, &exit) || exit.Sys().(syscall.WaitStatus).Signal() != syscall.SIGKILL { //nolint:errcheck,forcetypeassert // of this system
+	if !errors.As(err, &exit) || exit.Sys().(syscall.WaitStatus).Signal() != syscall.SIGKILL { //nolint:forcetypeassert // of this system
 		t.Fatalf("the consumer did not die %s: %v", o.Step, err)
 	}
 	if got, want := strings.TrimSpace(string(out)), fmt.Sprint(o.Delivered); got != want {
