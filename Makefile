@@ -14,7 +14,7 @@ CONFIGS = events.yaml $(wildcard internal/variants/*/events.yaml)
 
 .PHONY: help
 help: ## List the targets
-	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "%-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "%-14s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
 .PHONY: demo
 demo: setup ## Show the whole story on a real database and a real broker (DB=mysql|mariadb, BROKER=nats|rabbitmq|kafka)
@@ -69,6 +69,10 @@ soak: setup ## Run millions of events through the relays and watch memory and co
 .PHONY: order
 order: setup ## Kill, stop and restart relays at full size and check the order (a quarter of an hour or more)
 	$(WITH_SERVERS) -- go run ./internal/faultrun $(ORDER_ARGS)
+
+.PHONY: consumerproof
+consumerproof: setup ## Kill consumers, poison a queue and take the database away at full size (NATS, RabbitMQ, Kafka)
+	OUTBOXGEN_CONSUMERPROOF=full $(WITH_SERVERS) -- go test -count=1 -timeout 60m -v ./internal/consumerproof
 
 .PHONY: lint
 lint: setup ## Run golangci-lint (fetched and built at the first run)
