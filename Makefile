@@ -14,7 +14,7 @@ CONFIGS = events.yaml $(wildcard internal/variants/*/events.yaml)
 
 .PHONY: help
 help: ## List the targets
-	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "%-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "%-13s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
 .PHONY: demo
 demo: setup ## Show the whole story on a real database and a real broker (DB=mysql|mariadb, BROKER=nats|rabbitmq|kafka)
@@ -69,6 +69,10 @@ soak: setup ## Run millions of events through the relays and watch memory and co
 .PHONY: order
 order: setup ## Kill, stop and restart relays at full size and check the order (a quarter of an hour or more)
 	$(WITH_SERVERS) -- go run ./internal/faultrun $(ORDER_ARGS)
+
+.PHONY: broker-faults
+broker-faults: setup ## Break real brokers in the middle of 20,000 events and read them back (BROKER=nats, rabbitmq, kafka or kfake, DB=, EVENTS=; a quarter of an hour)
+	$(WITH_SERVERS) $(if $(DB),-$(DB)) -- go run ./internal/brokerfaults $(if $(BROKER),-broker $(BROKER)) $(if $(EVENTS),-events $(EVENTS)) $(FAULT_ARGS)
 
 .PHONY: lint
 lint: setup ## Run golangci-lint (fetched and built at the first run)

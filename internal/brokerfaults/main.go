@@ -88,7 +88,7 @@ func runAll(ctx context.Context, brokers []string, only string, s settings) erro
 			flavor := flavors[n%len(flavors)]
 			n++
 			what := fmt.Sprintf("%s, %s, %s", name, sc.name, flavor)
-			report, err := runOn(ctx, os.Getenv(flavor.EnvVar()), name, sc.name, s)
+			report, err := runInSchema(ctx, os.Getenv(flavor.EnvVar()), name, sc.name, s)
 			if report != nil {
 				fmt.Printf("%s: %v\n", what, report)
 			}
@@ -108,14 +108,10 @@ func runAll(ctx context.Context, brokers []string, only string, s settings) erro
 	return nil
 }
 
-// runOn runs one scenario on a broker and a schema of its own.
-func runOn(ctx context.Context, dsn, brokerName, scenarioName string, s settings) (*report, error) {
+// runOn runs one scenario on a broker of its own. The database has the outbox's tables.
+func runOn(ctx context.Context, db *outbox.DB, brokerName, scenarioName string, s settings) (*report, error) {
 	b, err := newBroker(brokerName)
 	if err != nil {
-		return nil, err
-	}
-	defer b.close()
-	if err := b.start(ctx); err != nil {
 		return nil, err
 	}
 	all := b.scenarios()
@@ -123,12 +119,20 @@ func runOn(ctx context.Context, dsn, brokerName, scenarioName string, s settings
 	if i < 0 {
 		return nil, fmt.Errorf("%s has no fault %q", brokerName, scenarioName)
 	}
+	defer b.close()
+	if err := b.start(ctx); err != nil {
+		return nil, err
+	}
+	return runScenario(ctx, db, b, all[i], s)
+}
+
+func runInSchema(ctx context.Context, dsn, brokerName, scenarioName string, s settings) (*report, error) {
 	db, drop, err := freshSchema(ctx, dsn)
 	if err != nil {
 		return nil, err
 	}
 	defer drop()
-	return runScenario(ctx, db, b, all[i], s)
+	return runOn(ctx, db, brokerName, scenarioName, s)
 }
 
 const schema = "outboxgen_brokerfaults"

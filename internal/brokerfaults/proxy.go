@@ -12,7 +12,6 @@ type proxy struct {
 	running sync.WaitGroup
 
 	mu        sync.Mutex
-	moved     *sync.Cond // held was changed, or a link ended
 	listeners map[string]net.Listener
 	links     map[*link]struct{}
 	held      bool // what the servers say is kept back
@@ -23,14 +22,13 @@ type proxy struct {
 type link struct {
 	client, server net.Conn
 	asked          int  // bytes from the client since held
-	answered       bool // the server has said something since then
+	answered       bool // the server has said something after an event since then
+	kept           []byte
 	ended          bool
 }
 
 func newProxy() *proxy {
-	p := &proxy{listeners: make(map[string]net.Listener), links: make(map[*link]struct{})}
-	p.moved = sync.NewCond(&p.mu)
-	return p
+	return &proxy{listeners: make(map[string]net.Listener), links: make(map[*link]struct{})}
 }
 
 // addr returns where to reach the server of an address through the proxy.
@@ -86,11 +84,17 @@ func (p *proxy) awaitHeld(ctx context.Context) error {
 	})
 }
 
+// release passes on what was held back.
 func (p *proxy) release() {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.held = false
-	p.moved.Broadcast()
+	for l := range p.links {
+		if _, err := l.client.Write(l.kept); err != nil {
+			p.end(l)
+		}
+		l.kept = nil
+	}
 }
 
 // cut breaks every connection, and takes no new one until up when it is to stay down.
@@ -117,7 +121,6 @@ func (p *proxy) end(l *link) {
 	delete(p.links, l)
 	_ = l.client.Close()
 	_ = l.server.Close()
-	p.moved.Broadcast()
 }
 
 func (p *proxy) close() {
@@ -160,21 +163,23 @@ func (p *proxy) serve(l *link) {
 	both.Wait()
 }
 
-// pass copies one direction. note is called with mu held before bytes are passed on.
-func (p *proxy) pass(l *link, from, to net.Conn, note func(l *link, n int)) {
+// pass copies one direction. keep is called with mu held, and reports whether the bytes are
+// not to be passed on now.
+func (p *proxy) pass(l *link, from, to net.Conn, keep func(l *link, b []byte) bool) {
 	buf := make([]byte, 64<<10)
 	for {
 		n, err := from.Read(buf)
 		p.mu.Lock()
-		if n > 0 {
-			note(l, n)
-		}
+		kept := keep(l, buf[:n])
 		if err != nil || l.ended {
 			p.end(l)
 			p.mu.Unlock()
 			return
 		}
 		p.mu.Unlock()
+		if kept {
+			continue
+		}
 		if _, err := to.Write(buf[:n]); err != nil {
 			p.mu.Lock()
 			p.end(l)
@@ -184,14 +189,19 @@ func (p *proxy) pass(l *link, from, to net.Conn, note func(l *link, n int)) {
 	}
 }
 
-func (p *proxy) noteAsked(l *link, n int) { l.asked += n }
+func (p *proxy) noteAsked(l *link, b []byte) bool {
+	l.asked += len(b)
+	return false
+}
 
-func (p *proxy) keepBack(l *link, _ int) {
-	if p.held && l.asked >= leastMessage {
+func (p *proxy) keepBack(l *link, b []byte) bool {
+	if !p.held {
+		return false
+	}
+	l.kept = append(l.kept, b...)
+	if l.asked >= leastMessage && len(b) > 0 {
 		l.answered = true
 		p.changed.tell()
 	}
-	for p.held && !l.ended {
-		p.moved.Wait()
-	}
+	return true
 }

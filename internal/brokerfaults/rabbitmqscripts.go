@@ -48,6 +48,12 @@ func (b *rabbitBroker) scenarios() []scenario {
 		name: "delete-exchange", topology: topology(), script: b.deleteExchange,
 		want: expectation{failures: outageKinds, causes: []cause{noExchange}},
 	}, {
+		name: "delete-all", topology: topology(), script: b.deleteAll,
+		want: expectation{
+			failures: outageKinds, causes: []cause{noExchange},
+			lossy: []string{topology().Consumers[0].Queue, topology().Consumers[1].Queue},
+		},
+	}, {
 		name: "unbind", topology: one, script: b.unbind,
 		want: expectation{failures: mayReturn, causes: []cause{unroutable}, reason: rabbitmq.ErrUnroutable.Error()},
 	}}
@@ -117,6 +123,31 @@ func (b *rabbitBroker) ensureAt(ctx context.Context, r *run) error {
 func (b *rabbitBroker) deleteExchange(ctx context.Context, r *run) error {
 	exchange := r.topology.Events[0].Exchange
 	err := b.breakBatch(ctx, r, func(channel *amqp.Channel) error { return channel.ExchangeDelete(exchange, false, false) })
+	if err != nil {
+		return err
+	}
+	if err := r.awaitCause(ctx, noExchange); err != nil {
+		return err
+	}
+	if err := r.awaitPauses(ctx, 2); err != nil {
+		return err
+	}
+	r.record.mends()
+	return b.ensure(ctx, r.topology)
+}
+
+// deleteAll deletes the exchange and both queues, and calls Ensure while the relays probe.
+func (b *rabbitBroker) deleteAll(ctx context.Context, r *run) error {
+	err := b.breakBatch(ctx, r, func(channel *amqp.Channel) error {
+		for _, queue := range r.want.lossy {
+			n, err := channel.QueueDelete(queue, false, false, false)
+			if err != nil {
+				return err
+			}
+			r.evidence["a message in the deleted queue "+queue] = n
+		}
+		return channel.ExchangeDelete(r.topology.Events[0].Exchange, false, false)
+	})
 	if err != nil {
 		return err
 	}
