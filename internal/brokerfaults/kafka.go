@@ -79,10 +79,7 @@ func (b *kafkaBroker) breakInSync(ctx context.Context, r *run) error {
 	b.cluster.KillBroker(1) // the first one is the controller, too
 	b.cluster.KillBroker(2)
 	r.gate.open()
-	if err := r.awaitCause(ctx, fewInSync); err != nil {
-		return err
-	}
-	if err := r.awaitPauses(ctx, 2); err != nil {
+	if err := r.awaitOutage(ctx, fewInSync); err != nil {
 		return err
 	}
 	r.record.mends()

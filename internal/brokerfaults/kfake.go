@@ -44,10 +44,7 @@ func (b *kfakeBroker) breakInSync(ctx context.Context, r *run) error {
 	r.record.breaks()
 	fault := b.cluster.Fault(kfake.Fault{Keys: []kmsg.Key{kmsg.Produce}, Err: kerr.NotEnoughReplicas, Count: -1})
 	r.gate.open()
-	if err := r.awaitCause(ctx, fewInSync); err != nil {
-		return err
-	}
-	if err := r.awaitPauses(ctx, 2); err != nil {
+	if err := r.awaitOutage(ctx, fewInSync); err != nil {
 		return err
 	}
 	r.record.mends()

@@ -122,10 +122,7 @@ func (b *natsBroker) fillAndEnlarge(ctx context.Context, r *run) error {
 		return err
 	}
 	r.gate.open()
-	if err := r.awaitCause(ctx, streamFull); err != nil {
-		return err
-	}
-	if err := r.awaitPauses(ctx, 2); err != nil {
+	if err := r.awaitOutage(ctx, streamFull); err != nil {
 		return err
 	}
 	r.record.mends()

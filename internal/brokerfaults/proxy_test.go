@@ -72,11 +72,13 @@ func TestProxyHolds(t *testing.T) {
 		}
 	}
 	keeps(1)
+	p.mu.Lock()
 	for l := range p.links {
 		if l.answered {
 			t.Error("a byte counts as the confirm of an event")
 		}
 	}
+	p.mu.Unlock()
 	say(t, conn, leastMessage)
 	if err := p.awaitHeld(t.Context()); err != nil {
 		t.Fatal(err)

@@ -68,10 +68,7 @@ func (b *rabbitBroker) alarm(ctx context.Context, r *run) error {
 		return err
 	}
 	r.gate.open()
-	if err := r.awaitCause(ctx, alarm); err != nil {
-		return err
-	}
-	if err := r.awaitPauses(ctx, 2); err != nil {
+	if err := r.awaitOutage(ctx, alarm); err != nil {
 		return err
 	}
 	r.record.mends()
@@ -102,41 +99,33 @@ func (b *rabbitBroker) deleteQueue(ctx context.Context, r *run) error {
 	if err != nil {
 		return err
 	}
-	return b.ensureAt(ctx, r)
+	return b.ensureAt(ctx, r, r.events/2)
 }
 
-// ensureAt calls Ensure when half of the events are answered.
-func (b *rabbitBroker) ensureAt(ctx context.Context, r *run) error {
-	if err := r.gate.shut(ctx, r.events/2); err != nil {
-		return err
-	}
-	if err := b.ensure(ctx, r.topology); err != nil {
+// ensureAt calls Ensure when n events are answered, and nothing is being published.
+func (b *rabbitBroker) ensureAt(ctx context.Context, r *run, n int) error {
+	if err := r.gate.shut(ctx, n); err != nil {
 		return err
 	}
 	r.record.mends()
+	if err := b.ensure(ctx, r.topology); err != nil {
+		return err
+	}
 	r.gate.open()
 	return nil
 }
 
-// deleteExchange deletes the exchange, and with it its bindings, and calls Ensure while
-// the relays probe.
+// deleteExchange deletes the exchange, and with it its bindings.
 func (b *rabbitBroker) deleteExchange(ctx context.Context, r *run) error {
 	exchange := r.topology.Events[0].Exchange
 	err := b.breakBatch(ctx, r, func(channel *amqp.Channel) error { return channel.ExchangeDelete(exchange, false, false) })
 	if err != nil {
 		return err
 	}
-	if err := r.awaitCause(ctx, noExchange); err != nil {
-		return err
-	}
-	if err := r.awaitPauses(ctx, 2); err != nil {
-		return err
-	}
-	r.record.mends()
-	return b.ensure(ctx, r.topology)
+	return b.remake(ctx, r)
 }
 
-// deleteAll deletes the exchange and both queues, and calls Ensure while the relays probe.
+// deleteAll deletes the exchange and both queues.
 func (b *rabbitBroker) deleteAll(ctx context.Context, r *run) error {
 	err := b.breakBatch(ctx, r, func(channel *amqp.Channel) error {
 		for _, queue := range r.want.lossy {
@@ -151,14 +140,16 @@ func (b *rabbitBroker) deleteAll(ctx context.Context, r *run) error {
 	if err != nil {
 		return err
 	}
-	if err := r.awaitCause(ctx, noExchange); err != nil {
+	return b.remake(ctx, r)
+}
+
+// remake calls Ensure when the relays have paused for the exchange and, as an operator
+// should have it, don't publish.
+func (b *rabbitBroker) remake(ctx context.Context, r *run) error {
+	if err := r.awaitOutage(ctx, noExchange); err != nil {
 		return err
 	}
-	if err := r.awaitPauses(ctx, 2); err != nil {
-		return err
-	}
-	r.record.mends()
-	return b.ensure(ctx, r.topology)
+	return b.ensureAt(ctx, r, 0)
 }
 
 // unbind takes the only queue's binding away; what is published meanwhile is unroutable.
@@ -170,5 +161,5 @@ func (b *rabbitBroker) unbind(ctx context.Context, r *run) error {
 	if err != nil {
 		return err
 	}
-	return b.ensureAt(ctx, r)
+	return b.ensureAt(ctx, r, r.events/2)
 }

@@ -45,8 +45,10 @@ type record struct {
 	samples map[outbox.FailureKind]string
 	pauses  int
 	mended  bool
-	before  int // events confirmed when the fault began
+	before  int // events confirmed when the fault began, -1 while it hasn't
 	after   int // when it was over
+
+	pausesBefore int // when it began
 }
 
 func newRecord(causes []cause) *record {
@@ -58,14 +60,6 @@ func newRecord(causes []cause) *record {
 
 func (r *record) observer() *outbox.Observer {
 	return &outbox.Observer{
-		Answered: func(a outbox.Answered) {
-			r.mu.Lock()
-			for i, err := range a.Errors {
-				r.add(a.Events[i].Envelope.ID, err)
-			}
-			r.mu.Unlock()
-			r.changed.tell()
-		},
 		Paused: func(outbox.Paused) {
 			r.mu.Lock()
 			r.pauses++
@@ -73,6 +67,16 @@ func (r *record) observer() *outbox.Observer {
 			r.changed.tell()
 		},
 	}
+}
+
+// answered notes what a publisher returned.
+func (r *record) answered(messages []outbox.Envelope, results []error) {
+	r.mu.Lock()
+	for i, err := range results {
+		r.add(messages[i].ID, err)
+	}
+	r.mu.Unlock()
+	r.changed.tell()
 }
 
 func (r *record) add(id uuid.UUID, err error) {
@@ -110,7 +114,7 @@ func (r *record) breaks() {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if r.before < 0 {
-		r.before = r.all.Confirmed
+		r.before, r.pausesBefore = r.all.Confirmed, r.pauses
 	}
 }
 

@@ -75,10 +75,10 @@ type report struct {
 func (r *report) String() string {
 	f := r.record.all.Failures
 	return fmt.Sprintf("%d events, %d published, %d dead; %d messages, %d duplicates of at most %d, %d missed; "+
-		"answers: %d confirmed, %d unknown, %d unavailable, %d failed, %d rejected, %d held back; causes %v, %d pauses, %d confirmed before the fault, %d when it was over; %v",
+		"answers: %d confirmed, %d unknown, %d unavailable, %d failed, %d rejected, %d held back; causes %v, %d pauses; %d confirmed when the fault began, %d when it was over; %v",
 		r.Events, r.Published, r.Dead, r.Messages, r.Duplicates, r.MostDuplicates, r.Missed,
 		r.record.all.Confirmed, f[outbox.FailureUnknown], f[outbox.FailureUnavailable], f[outbox.FailureFailed],
-		f[outbox.FailureRejected], f[outbox.FailureHeldBack], r.record.seen, r.record.pauses, r.record.before, r.record.after,
+		f[outbox.FailureRejected], f[outbox.FailureHeldBack], r.record.seen, r.record.pauses, max(r.record.before, 0), r.record.after,
 		r.Took.Round(time.Second/10))
 }
 
@@ -130,7 +130,7 @@ func (r *run) relay(ctx context.Context) (outbox.RelayStats, error) {
 			return outbox.RelayStats{}, errors.Join(err, end())
 		}
 		defer closePublisher()
-		if all[i], err = outbox.NewRelay(orderevents.NewStore(r.db), gated{publisher, r.gate}, r.relayConfig()); err != nil {
+		if all[i], err = outbox.NewRelay(orderevents.NewStore(r.db), gated{publisher, r.gate, r.record}, r.relayConfig()); err != nil {
 			return outbox.RelayStats{}, errors.Join(err, end())
 		}
 		running.Go(func() { ended[i] = all[i].Run(relaying) })

@@ -44,24 +44,13 @@ func (r *run) outstanding(ctx context.Context, n int) error {
 	return r.proxy.awaitHeld(ctx)
 }
 
-// awaitPauses returns when a relay has paused so many times more.
-func (r *run) awaitPauses(ctx context.Context, more int) error {
-	r.record.mu.Lock()
-	want := r.record.pauses + more
-	r.record.mu.Unlock()
-	return r.record.changed.await(ctx, "a relay's pause", func() bool {
+// awaitOutage returns when a cause of the scenario was seen and relays have paused for
+// it: once, and again after a probe.
+func (r *run) awaitOutage(ctx context.Context, c cause) error {
+	return r.record.changed.await(ctx, c.name+", and two pauses", func() bool {
 		r.record.mu.Lock()
 		defer r.record.mu.Unlock()
-		return r.record.pauses >= want
-	})
-}
-
-// awaitCause returns when a cause of the scenario was seen.
-func (r *run) awaitCause(ctx context.Context, c cause) error {
-	return r.record.changed.await(ctx, c.name, func() bool {
-		r.record.mu.Lock()
-		defer r.record.mu.Unlock()
-		return r.record.seen[c.name] > 0
+		return r.record.seen[c.name] > 0 && r.record.pauses >= r.record.pausesBefore+2
 	})
 }
 
@@ -76,10 +65,7 @@ func killAndRestart(ctx context.Context, r *run) error {
 		return err
 	}
 	r.proxy.cut(false)
-	if err := r.awaitCause(ctx, anyAbsent); err != nil {
-		return err
-	}
-	if err := r.awaitPauses(ctx, 2); err != nil {
+	if err := r.awaitOutage(ctx, anyAbsent); err != nil {
 		return err
 	}
 	if err := r.broker.restart(ctx); err != nil {
