@@ -109,6 +109,21 @@ func (p *proxy) cut(stayDown bool) {
 	p.held = false
 }
 
+// serversDown counts the servers that take no connection.
+func (p *proxy) serversDown() (n int) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	for target := range p.listeners {
+		conn, err := net.Dial("tcp", target)
+		if err != nil {
+			n++
+			continue
+		}
+		_ = conn.Close()
+	}
+	return n
+}
+
 func (p *proxy) up() {
 	p.mu.Lock()
 	defer p.mu.Unlock()

@@ -64,6 +64,7 @@ func killAndRestart(ctx context.Context, r *run) error {
 	if err := r.broker.kill(); err != nil {
 		return err
 	}
+	r.evidence["a server that is down"] = r.proxy.serversDown()
 	r.proxy.cut(false)
 	if err := r.awaitOutage(ctx, anyAbsent); err != nil {
 		return err
