@@ -99,10 +99,12 @@ func runScenario(ctx context.Context, db *outbox.DB, b broker, sc scenario, s se
 		return nil, err
 	}
 	stats, err := r.relay(ctx)
-	if err != nil {
-		return nil, err
-	}
 	h := &history{events: all, record: r.record, stats: stats, evidence: r.evidence}
+	if err != nil { // perhaps for what the publishers said
+		t := &tally{}
+		t.checkFailures(h, sc.want)
+		return nil, errors.Join(err, t.err())
+	}
 	if h.rows, err = readRows(ctx, db); err != nil {
 		return nil, err
 	}
