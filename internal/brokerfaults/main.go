@@ -50,7 +50,7 @@ func main() {
 	var s settings
 	brokers := flag.String("broker", "nats,rabbitmq,kafka", "which brokers, of "+strings.Join(brokerNames, ", "))
 	only := flag.String("fault", "", "which faults, separated by commas; none for all of the broker's")
-	flag.IntVar(&s.events, "events", 20_000, "events of each run, at least 200")
+	flag.IntVar(&s.events, "events", 20_000, fmt.Sprintf("events of each run, at least %d", leastEvents))
 	flag.DurationVar(&s.lease, "lease", 10*time.Second, "the relays' lease; publishers wait half of it for a confirm")
 	flag.DurationVar(&s.drain, "drain", 3*time.Minute, "how long the rest may take when the fault is over")
 	flag.Parse()
@@ -62,9 +62,15 @@ func main() {
 	}
 }
 
+// leastEvents are so many that there is a middle.
+const leastEvents = 200
+
 func progress(line string) { fmt.Fprintln(os.Stderr, line) }
 
 func runAll(ctx context.Context, brokers []string, only string, s settings) error {
+	if s.events < leastEvents {
+		return fmt.Errorf("-events is %d, at least %d", s.events, leastEvents)
+	}
 	var flavors []dbserver.Flavor
 	for _, f := range dbserver.Flavors() {
 		if os.Getenv(f.EnvVar()) != "" {

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
 	"log/slog"
 	"sync"
 	"time"
@@ -30,12 +29,12 @@ const relays = 2
 
 // broker is one that can be broken. The relays reach it through a proxy.
 type broker interface {
-	scenarios() []scenario
-	start(ctx context.Context) error
+	scenarios() []scenario           // also before start
+	start(ctx context.Context) error // returns when it takes connections; close it even after an error
 	ensure(ctx context.Context, t outbox.Topology) error
-	publisher(p *proxy, t outbox.Topology, ack time.Duration) (outbox.Publisher, func(), error)
-	kill() error
-	restart(ctx context.Context) error
+	publisher(p *proxy, t outbox.Topology, ack time.Duration) (out outbox.Publisher, closeIt func(), err error)
+	kill() error                       // as kill -9 does
+	restart(ctx context.Context) error // on the same data and addresses, after a kill
 	holdings(ctx context.Context, t outbox.Topology) ([]holding, error)
 	close()
 }
@@ -159,7 +158,7 @@ func (r *run) relayConfig() *outbox.RelayConfig {
 		// So small that most is left when the gate has shut.
 		BatchSize: max(r.events/100, 5), Lease: r.lease, PublishTimeout: r.publishTimeout(),
 		PollInterval: 50 * time.Millisecond, OutageBackoffMax: time.Second,
-		Logger: slog.New(slog.NewTextHandler(io.Discard, nil)), Observer: r.record.observer(),
+		Logger: slog.New(slog.DiscardHandler), Observer: r.record.observer(),
 	}
 }
 
