@@ -74,6 +74,10 @@ order: setup ## Kill, stop and restart relays at full size and check the order (
 consumerproof: setup ## Kill consumers, poison a queue and take the database away at full size (NATS, RabbitMQ, Kafka)
 	OUTBOXGEN_CONSUMERPROOF=full $(WITH_SERVERS) -- go test -count=1 -timeout 60m -v ./internal/consumerproof
 
+.PHONY: broker-faults
+broker-faults: setup ## Break real brokers in the middle of 20,000 events and read them back (BROKER=nats, rabbitmq, kafka or kfake, DB=, EVENTS=; a quarter of an hour)
+	$(WITH_SERVERS) $(if $(DB),-$(DB)) -- go run ./internal/brokerfaults $(if $(BROKER),-broker $(BROKER)) $(if $(EVENTS),-events $(EVENTS)) $(FAULT_ARGS)
+
 .PHONY: lint
 lint: setup ## Run golangci-lint (fetched and built at the first run)
 	go run github.com/golangci/golangci-lint/v2/cmd/golangci-lint@v2.15.0 run

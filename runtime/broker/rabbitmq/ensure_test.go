@@ -47,6 +47,10 @@ func TestEnsure(t *testing.T) {
 	if err != nil || len(report.Created) != 7 || len(report.Unverified) != 0 { // an exchange, two queues, two to wait in for each
 		t.Fatalf("with Create: %+v, %v", report, err)
 	}
+	// What waits for the exchange must not find it without its queues.
+	if last := report.Created[len(report.Created)-1]; last != "exchange "+topology.Events[0].Exchange {
+		t.Errorf("made in the order %q, want the exchange last", report.Created)
+	}
 	for _, create := range []bool{true, false} {
 		cfg.Create = create
 		report, err = Ensure(t.Context(), r.connector(), topology, cfg)
