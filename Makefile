@@ -50,10 +50,6 @@ server: setup ## Run a throwaway database until Ctrl-C and print its DSN (DB=mys
 broker: setup ## Run a throwaway broker until Ctrl-C and print its URL (BROKER=nats, rabbitmq or kafka)
 	go run ./internal/brokers/cmd/scratchbroker $(if $(BROKER),-broker $(BROKER))
 
-.PHONY: rabbitmq
-rabbitmq: setup ## Run a throwaway RabbitMQ server until Ctrl-C and print its URL
-	go run ./internal/rabbitserver/cmd/scratchrabbitmq
-
 .PHONY: test-kafka
 test-kafka: setup-cc ## Test on a real Apache Kafka, one and three brokers (needs java and mvn; OUTBOXGEN_KAFKA_LIBS: a release's libs)
 	OUTBOXGEN_KAFKA=1 go test -race -timeout 15m -v -run TestReal ./runtime/broker/kafka
