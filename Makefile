@@ -14,7 +14,7 @@ CONFIGS = events.yaml $(wildcard internal/variants/*/events.yaml)
 
 .PHONY: help
 help: ## List the targets
-	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "%-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "%-14s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
 .PHONY: demo
 demo: setup ## Show the whole story on a real database and a real broker (DB=mysql|mariadb, BROKER=nats|rabbitmq|kafka)
@@ -50,10 +50,6 @@ server: setup ## Run a throwaway database until Ctrl-C and print its DSN (DB=mys
 broker: setup ## Run a throwaway broker until Ctrl-C and print its URL (BROKER=nats, rabbitmq or kafka)
 	go run ./internal/brokers/cmd/scratchbroker $(if $(BROKER),-broker $(BROKER))
 
-.PHONY: rabbitmq
-rabbitmq: setup ## Run a throwaway RabbitMQ server until Ctrl-C and print its URL
-	go run ./internal/rabbitserver/cmd/scratchrabbitmq
-
 .PHONY: test-kafka
 test-kafka: setup-cc ## Test on a real Apache Kafka, one and three brokers (needs java and mvn; OUTBOXGEN_KAFKA_LIBS: a release's libs)
 	OUTBOXGEN_KAFKA=1 go test -race -timeout 15m -v -run TestReal ./runtime/broker/kafka
@@ -73,6 +69,13 @@ order: setup ## Kill, stop and restart relays at full size and check the order (
 .PHONY: mutants
 mutants: setup ## Break our own code in dozens of ways and see the tests notice (a quarter of an hour; MUTANTS_ARGS='-run REGEXP')
 	$(WITH_SERVERS) -- go run ./internal/mutants $(MUTANTS_ARGS)
+.PHONY: consumerproof
+consumerproof: setup ## Kill consumers, poison a queue and take the database away at full size (NATS, RabbitMQ, Kafka)
+	OUTBOXGEN_CONSUMERPROOF=full $(WITH_SERVERS) -- go test -count=1 -timeout 60m -v ./internal/consumerproof
+
+.PHONY: broker-faults
+broker-faults: setup ## Break real brokers in the middle of 20,000 events and read them back (BROKER=nats, rabbitmq, kafka or kfake, DB=, EVENTS=; a quarter of an hour)
+	$(WITH_SERVERS) $(if $(DB),-$(DB)) -- go run ./internal/brokerfaults $(if $(BROKER),-broker $(BROKER)) $(if $(EVENTS),-events $(EVENTS)) $(FAULT_ARGS)
 
 .PHONY: lint
 lint: setup ## Run golangci-lint (fetched and built at the first run)

@@ -87,7 +87,7 @@ const (
 
 func TestAcknowledgedAfterCommit(t *testing.T) {
 	eachBroker(t, func(t *testing.T, name string) {
-		for _, flavor := range flavors(true) {
+		for _, flavor := range dbserver.Flavors() {
 			for _, concurrency := range []int{1, 8} {
 				t.Run(fmt.Sprintf("%s/%d", string(flavor), concurrency), func(t *testing.T) {
 					t.Parallel()

@@ -75,6 +75,7 @@ const deathNotice = 2 * time.Second
 func retryDelays() []time.Duration {
 	return []time.Duration{
 		20 * time.Millisecond, 100 * time.Millisecond, 200 * time.Millisecond, 400 * time.Millisecond, 800 * time.Millisecond,
+		5 * time.Second, 15 * time.Second,
 	}
 }
 

@@ -4,12 +4,16 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"os"
 	"os/exec"
-	"sync/atomic"
+	"strings"
+	"sync"
 	"syscall"
 	"testing"
 	"time"
+
+	"github.com/google/uuid"
 
 	"github.com/outboxgen/outboxgen/gen/orderevents"
 	"github.com/outboxgen/outboxgen/runtime/mysqldb"
@@ -18,10 +22,10 @@ import (
 
 // The steps of a consumer's work at which a child process of the test dies.
 const (
-	afterDelivery = "after the delivery, before Handle"
+	afterDelivery = "after the delivery"
 	afterDedup    = "after the dedup row"
-	afterEffect   = "after the effect, before the commit"
-	afterCommit   = "after the commit, before the acknowledgement"
+	afterEffect   = "after the effect"
+	afterCommit   = "after the commit"
 )
 
 var consumerSteps = []string{afterDelivery, afterDedup, afterEffect, afterCommit}
@@ -29,13 +33,25 @@ var consumerSteps = []string{afterDelivery, afterDedup, afterEffect, afterCommit
 // childEnv has a child's orders, and makes a process one.
 const childEnv = "OUTBOXGEN_TEST_CONSUMER"
 
-// orders of a child process: consume, and die when the step has come Nth times.
+// childTime bounds a child's life: one that nobody waits for should not stay.
+const childTime = 2 * time.Minute
+
+// orders of a child process: consume, let every event stand at the step that comes so far,
+// and die when so many different ones have been delivered and so many of them stand there.
 type orders struct {
-	DSN   string
-	Place place
-	Step  string
-	Nth   int64
+	DSN       string
+	Place     place
+	Step      string
+	Delivered int
+	Standing  int
 }
+
+// grace is from then to the death: time for what acknowledges too early to be seen by it.
+const grace = 200 * time.Millisecond
+
+// openTransactions is how many a child has at a time. The other events that it was
+// delivered wait for one.
+const openTransactions = 20
 
 func runChild(text string) error {
 	var o orders
@@ -47,59 +63,84 @@ func runChild(text string) error {
 		return err
 	}
 	defer db.Close()
-	var seen atomic.Int64
-	at := func(step string) {
-		if step == o.Step && seen.Add(1) == o.Nth {
-			_ = syscall.Kill(os.Getpid(), syscall.SIGKILL)
-			select {}
-		}
-	}
-	// A child that has nobody to kill it should not stay for ever.
-	ctx, cancel := context.WithTimeout(context.Background(), 2*time.Minute)
+	db.SetMaxOpenConns(openTransactions)
+	ctx, cancel := context.WithTimeout(context.Background(), childTime)
 	defer cancel()
-	if err := o.Place.subscribe(ctx, steppingConsumer(db, at), settings{concurrency: 4}); err != nil {
+	d := &doomed{orders: o, delivered: make(map[uuid.UUID]bool), standing: make(map[uuid.UUID]bool)}
+	time.AfterFunc(childTime, d.giveUp)
+	if err := o.Place.subscribe(ctx, newStepper(db, d.at), settings{concurrency: o.Delivered}); err != nil {
 		return err
 	}
-	return errors.New("the step did not come")
+	return errors.New("the subscription ended")
 }
 
-// stepper tells the steps of a consumer's work, and writes down what it absorbed.
+// doomed knows which events have come how far, and when the process is to die.
+type doomed struct {
+	orders
+	mu                  sync.Mutex
+	delivered, standing map[uuid.UUID]bool
+	dying               bool
+}
+
+// at returns unless the event is to stand at the step, or the process is about to die.
+func (d *doomed) at(step string, id uuid.UUID) {
+	d.mu.Lock()
+	if step == afterDelivery {
+		d.delivered[id] = true
+	}
+	if step == d.Step {
+		d.standing[id] = true
+	}
+	if !d.dying && len(d.delivered) >= d.Delivered && len(d.standing) >= d.Standing {
+		d.dying = true
+		fmt.Println(len(d.delivered))
+		time.AfterFunc(grace, func() { _ = syscall.Kill(os.Getpid(), syscall.SIGKILL) })
+	}
+	stay := d.dying || step == d.Step
+	d.mu.Unlock()
+	if stay {
+		select {}
+	}
+}
+
+func (d *doomed) giveUp() {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	fmt.Fprintf(os.Stderr, "%d of %d events were delivered, %d of %d stand at the step\n",
+		len(d.delivered), d.Delivered, len(d.standing), d.Standing)
+	os.Exit(1)
+}
+
+// stepper is a consumer that tells its steps. A duplicate is committed, too.
 type stepper struct {
-	outbox.Handler
-	db *outbox.DB
-	at func(step string)
+	*outbox.Consumer
+	at func(step string, id uuid.UUID)
+}
+
+func newStepper(db *outbox.DB, at func(step string, id uuid.UUID)) stepper {
+	do := func(ctx context.Context, tx *outbox.Tx, e outbox.Envelope) error {
+		at(afterDedup, e.ID)
+		if err := tally(ctx, tx, e); err != nil {
+			return err
+		}
+		at(afterEffect, e.ID)
+		return nil
+	}
+	cfg := &outbox.ConsumerConfig{Timeout: childTime, Logger: quiet()}
+	return stepper{orderevents.NewSalesReport(db, effect(do), cfg), at}
 }
 
 func (s stepper) Handle(ctx context.Context, e outbox.Envelope) (outbox.Handling, error) {
-	s.at(afterDelivery)
-	handling, err := s.Handler.Handle(ctx, e)
-	switch {
-	case handling == outbox.Applied:
-		s.at(afterCommit)
-	case handling == outbox.Duplicate:
-		if _, err := s.db.ExecContext(ctx, "INSERT INTO absorbed (event_id) VALUES (?)", e.ID.String()); err != nil {
-			return outbox.NotHandled, err
-		}
+	s.at(afterDelivery, e.ID)
+	handling, err := s.Consumer.Handle(ctx, e)
+	if err == nil {
+		s.at(afterCommit, e.ID)
 	}
 	return handling, err
 }
 
-func steppingConsumer(db *outbox.DB, at func(step string)) outbox.Handler {
-	do := func(ctx context.Context, tx *outbox.Tx, e outbox.Envelope) error {
-		at(afterDedup)
-		if err := tally(ctx, tx, e); err != nil {
-			return err
-		}
-		at(afterEffect)
-		return nil
-	}
-	return stepper{
-		Handler: orderevents.NewSalesReport(db, effect(do), &outbox.ConsumerConfig{Logger: quiet()}),
-		db:      db, at: at,
-	}
-}
-
-// consumeAndDie runs a child process until it has died at its step.
+// consumeAndDie runs a child process until it has died at its step, with all that it was
+// to be delivered in its hands.
 func consumeAndDie(t *testing.T, o orders) {
 	t.Helper()
 	text, err := json.Marshal(o)
@@ -110,12 +151,15 @@ func consumeAndDie(t *testing.T, o orders) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	cmd := exec.Command(self)
+	cmd := exec.CommandContext(t.Context(), self)
 	cmd.Env = append(os.Environ(), childEnv+"="+string(text))
 	cmd.Stderr = os.Stderr
-	err = cmd.Run()
+	out, err := cmd.Output()
 	var exit *exec.ExitError
-	if !errors.As(err, &exit) || exit.Sys().(syscall.WaitStatus).Signal() != syscall.SIGKILL { //nolint:errcheck,forcetypeassert // of this system
+	if !errors.As(err, &exit) || exit.Sys().(syscall.WaitStatus).Signal() != syscall.SIGKILL { //nolint:forcetypeassert // of this system
 		t.Fatalf("the consumer did not die %s: %v", o.Step, err)
+	}
+	if got, want := strings.TrimSpace(string(out)), fmt.Sprint(o.Delivered); got != want {
+		t.Fatalf("the consumer that died %s had %q events, want %s", o.Step, got, want)
 	}
 }

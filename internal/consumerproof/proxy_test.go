@@ -31,8 +31,6 @@ type proxy struct {
 	mu    sync.Mutex
 	wrong []error // of errProtocol
 	conns map[net.Conn]struct{}
-	down  bool          // no connection is taken
-	stall chan struct{} // not nil: nothing is passed on until it is closed
 }
 
 func startProxy(t *testing.T, target string, newTap func() tap, acked func([]uuid.UUID)) *proxy {
@@ -54,7 +52,6 @@ func startProxy(t *testing.T, target string, newTap func() tap, acked func([]uui
 	})
 	t.Cleanup(func() {
 		_ = listener.Close()
-		p.goOn()
 		p.cut()
 		running.Wait()
 	})
@@ -71,10 +68,6 @@ func (p *proxy) serve(client net.Conn) {
 	}
 	defer server.Close()
 	p.mu.Lock()
-	if p.down {
-		p.mu.Unlock()
-		return
-	}
 	p.conns[client], p.conns[server] = struct{}{}, struct{}{}
 	p.mu.Unlock()
 	defer func() {
@@ -115,16 +108,12 @@ func (p *proxy) pass(next func() ([]byte, error), to net.Conn) {
 	for {
 		frame, err := next()
 		p.mu.Lock()
-		stall := p.stall
 		if errors.Is(err, errProtocol) {
 			p.wrong = append(p.wrong, err)
 		}
 		p.mu.Unlock()
 		if err != nil {
 			return
-		}
-		if stall != nil {
-			<-stall
 		}
 		if _, err := to.Write(frame); err != nil {
 			return
@@ -147,30 +136,5 @@ func (p *proxy) cut() {
 	defer p.mu.Unlock()
 	for c := range p.conns {
 		_ = c.Close()
-	}
-}
-
-// takeDown cuts every connection and takes no new one until goOn, as when a server has died.
-func (p *proxy) takeDown() {
-	p.mu.Lock()
-	p.down = true
-	p.mu.Unlock()
-	p.cut()
-}
-
-// hold passes nothing on until goOn, as when a network has gone.
-func (p *proxy) hold() {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	p.stall = make(chan struct{})
-}
-
-func (p *proxy) goOn() {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	p.down = false
-	if p.stall != nil {
-		close(p.stall)
-		p.stall = nil
 	}
 }

@@ -24,9 +24,9 @@ import (
 	"github.com/outboxgen/outboxgen/runtime/outbox"
 )
 
-// long is for `make consumers`: ten thousand deliveries after each death, and
-// MariaDB where the short run has MySQL alone.
-var long = flag.Bool("long", false, "run the tests at full size")
+// full is what `make consumerproof` sets: the tests at their full size, each on both
+// databases.
+var full = os.Getenv("OUTBOXGEN_CONSUMERPROOF") == "full"
 
 // atATime is how many subtests run in parallel: they wait most of the time.
 const atATime = 6
@@ -57,25 +57,31 @@ func eachBroker(t *testing.T, fn func(t *testing.T, name string)) {
 	}
 }
 
-// flavors are both databases, or, where the broker is what matters, MySQL and with
-// -long both.
-func flavors(both bool) []dbserver.Flavor {
-	if both || *long {
-		return dbserver.Flavors()
+// eachFlavor runs fn for both databases, or unless full for one of them, that of turn.
+func eachFlavor(t *testing.T, turn int, fn func(t *testing.T, f dbserver.Flavor)) {
+	t.Helper()
+	all := dbserver.Flavors()
+	if !full {
+		all = all[turn%len(all):][:1]
 	}
-	return []dbserver.Flavor{dbserver.MySQL}
+	for _, f := range all {
+		t.Run(string(f), func(t *testing.T) { fn(t, f) })
+	}
 }
 
-// fresh makes a schema with the consumers' tables, and tables that let repeats in, so
-// that they would show: tally for effects, absorbed for duplicates.
+// fresh makes a schema with the consumers' tables.
 func fresh(t *testing.T, f dbserver.Flavor) (dbtest.Database, *outbox.DB) {
 	t.Helper()
-	server := dbtest.New(t, f)
-	server.Exec(t, orderevents.Schema()...)
-	server.Exec(t,
-		"CREATE TABLE tally (id BIGINT AUTO_INCREMENT PRIMARY KEY, event_id CHAR(36) NOT NULL)",
-		"CREATE TABLE absorbed (id BIGINT AUTO_INCREMENT PRIMARY KEY, event_id CHAR(36) NOT NULL)")
-	return server, open(t, server.DSN)
+	return fill(t, dbtest.New(t, f))
+}
+
+// fill makes the consumers' tables, and one for effects that lets repeats in, so that they
+// would show.
+func fill(t *testing.T, schema dbtest.Database) (dbtest.Database, *outbox.DB) {
+	t.Helper()
+	schema.Exec(t, orderevents.Schema()...)
+	schema.Exec(t, "CREATE TABLE tally (id BIGINT AUTO_INCREMENT PRIMARY KEY, event_id CHAR(36) NOT NULL)")
+	return schema, open(t, schema.DSN)
 }
 
 func open(t *testing.T, dsn string) *outbox.DB {
@@ -94,6 +100,18 @@ func count(t *testing.T, db *outbox.DB, rows string) (n int) {
 		t.Fatal(err)
 	}
 	return n
+}
+
+// checkOnce wants a dedup row and one effect of each event, no attempt counted and nothing
+// parked.
+func checkOnce(t *testing.T, db *outbox.DB, events int) {
+	t.Helper()
+	const distinct = "(SELECT DISTINCT c.event_id FROM consumed_event c JOIN tally e ON e.event_id = c.event_id WHERE c.outcome = 1) d"
+	for rows, want := range map[string]int{"consumed_event": events, "tally": events, distinct: events, "consumer_failure": 0, "parked_event": 0} {
+		if n := count(t, db, rows); n != want {
+			t.Errorf("%d rows of %s, want %d", n, rows, want)
+		}
+	}
 }
 
 // await polls what no signal tells.

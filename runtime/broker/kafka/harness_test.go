@@ -174,6 +174,18 @@ func (v *view) stored() []outbox.Envelope {
 	return all
 }
 
+// put stores a record as it is.
+func (v *view) put(body []byte, headers map[string]string) {
+	v.t.Helper()
+	r := &kgo.Record{Topic: v.topic, Value: body}
+	for name, value := range headers {
+		r.Headers = append(r.Headers, header(name, value))
+	}
+	if err := v.admin.ProduceSync(v.t.Context(), r).FirstErr(); err != nil {
+		v.t.Fatal(err)
+	}
+}
+
 func (v *view) records() (all []*kgo.Record) {
 	v.t.Helper()
 	ctx, cancel := context.WithTimeout(v.t.Context(), 30*time.Second)

@@ -121,13 +121,15 @@ func TestRealKafka(t *testing.T) {
 			t.Cleanup(p.Close)
 			// The suite's consumers have the same names in each test.
 			group := func(consumer string) string { return v.topic + "." + consumer }
+			stats := new(outbox.SubscribeStats)
 			return brokersuite.SubscriberFixture{
 				Publisher: p,
 				Subscribe: func(ctx context.Context, h outbox.Handler) error {
 					cfg := subscribeConfig()
-					cfg.Topics, cfg.Group = []string{v.topic}, group(h.Name())
+					cfg.Topics, cfg.Group, cfg.Stats = []string{v.topic}, group(h.Name()), stats
 					return Subscribe(ctx, through(newNetwork(), k.brokers), h, cfg)
 				},
+				Stats:   stats,
 				Unacked: func(_ *testing.T, consumer string) int { return v.unacked(group(consumer)) },
 				Duplicate: func(t *testing.T, e outbox.Envelope) {
 					if err := p.Publish(t.Context(), []outbox.Envelope{e})[0]; err != nil {
@@ -135,6 +137,7 @@ func TestRealKafka(t *testing.T) {
 					}
 				},
 				Restart: func(t *testing.T) { k.server.KillBroker(0); k.start(t, 0) },
+				Raw:     func(_ *testing.T, body []byte, headers map[string]string) { v.put(body, headers) },
 			}
 		})
 	})

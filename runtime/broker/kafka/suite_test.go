@@ -36,15 +36,17 @@ func TestSubscriberSuite(t *testing.T) {
 	brokersuite.RunSubscriber(t, func(t *testing.T) brokersuite.SubscriberFixture {
 		r := newRig(t, 1)
 		p := r.publisher(PublisherConfig{})
+		cfg := subscribeConfig()
+		cfg.Stats = new(outbox.SubscribeStats)
 		return brokersuite.SubscriberFixture{
 			Publisher: p,
-			Subscribe: func(ctx context.Context, h outbox.Handler) error {
-				return Subscribe(ctx, r.via(), h, subscribeConfig())
-			},
-			Unacked: func(_ *testing.T, consumer string) int { return r.unacked(consumer) },
+			Subscribe: func(ctx context.Context, h outbox.Handler) error { return Subscribe(ctx, r.via(), h, cfg) },
+			Stats:     cfg.Stats,
+			Unacked:   func(_ *testing.T, consumer string) int { return r.unacked(consumer) },
 			// Kafka drops no repeat of another call.
 			Duplicate: func(_ *testing.T, e outbox.Envelope) { r.publish(p, []outbox.Envelope{e}) },
 			Restart:   func(*testing.T) { r.cluster.Close(); r.start() },
+			Raw:       func(_ *testing.T, body []byte, headers map[string]string) { r.put(body, headers) },
 		}
 	})
 }

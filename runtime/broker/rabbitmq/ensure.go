@@ -61,6 +61,10 @@ type Report struct {
 // The user needs the permission to configure those exchanges and queues, also without
 // Create, for the server compares settings in a declaration only. A queue that is
 // deleted in the moment between the look and the comparison is made anew.
+//
+// Call it before anything is published, and stop the relays when an exchange has to be
+// made anew: for a moment it is there and some of its queues are not yet bound. An event
+// that is published in that moment is unroutable, or reaches only those that are.
 func Ensure(ctx context.Context, c Connector, topology outbox.Topology, cfg EnsureConfig) (Report, error) {
 	if err := c.validate(); err != nil {
 		return Report{}, err
@@ -125,21 +129,19 @@ type ensuring struct {
 	differences []error
 }
 
-// all returns an error for what ends the work; differences are collected.
+// all returns an error for what ends the work; differences are collected. The queues come
+// first and the bindings right behind the exchanges: relays that wait for an exchange
+// publish to it as soon as it is there, and what no queue is bound for is dead then.
 func (e *ensuring) all(t outbox.Topology) error {
-	exchanges := make(map[string]bool)
-	for _, event := range t.Events {
-		if !slices.ContainsFunc(t.Consumers, func(c outbox.ConsumerTopology) bool { return slices.Contains(c.Events, event.Type) }) {
-			e.report.Unhandled = append(e.report.Unhandled, event.Type)
-		}
-		if event.Exchange == "" || exchanges[event.Exchange] { // the default exchange is always there
-			continue
-		}
-		exchanges[event.Exchange] = true
-		if err := e.exchange(event.Exchange); err != nil {
+	for _, step := range []func(outbox.Topology) error{e.queues, e.exchanges, e.bindings} {
+		if err := step(t); err != nil {
 			return err
 		}
 	}
+	return nil
+}
+
+func (e *ensuring) queues(t outbox.Topology) error {
 	for _, consumer := range t.Consumers {
 		if err := e.queue(consumer.Queue, queueArgs(e.conn.version(), e.cfg)); err != nil {
 			return err
@@ -149,6 +151,29 @@ func (e *ensuring) all(t outbox.Topology) error {
 				return err
 			}
 		}
+	}
+	return nil
+}
+
+func (e *ensuring) exchanges(t outbox.Topology) error {
+	seen := map[string]bool{"": true} // the default exchange is always there
+	for _, event := range t.Events {
+		if !slices.ContainsFunc(t.Consumers, func(c outbox.ConsumerTopology) bool { return slices.Contains(c.Events, event.Type) }) {
+			e.report.Unhandled = append(e.report.Unhandled, event.Type)
+		}
+		if seen[event.Exchange] {
+			continue
+		}
+		seen[event.Exchange] = true
+		if err := e.exchange(event.Exchange); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (e *ensuring) bindings(t outbox.Topology) error {
+	for _, consumer := range t.Consumers {
 		for _, typ := range consumer.Events {
 			event, _ := t.Event(typ) // checked before
 			if err := e.bind(consumer.Queue, event); err != nil {

@@ -37,7 +37,7 @@ func TestEnsure(t *testing.T) {
 	if len(report.Created) != 0 || len(report.Unverified) != 3 || !slices.Equal(report.Unhandled, []string{"c"}) {
 		t.Errorf("without Create: %+v", report)
 	}
-	for _, what := range []string{"exchange " + topology.Events[0].Exchange, "queue " + topology.Consumers[0].Queue, retryQueue(topology.Consumers[1].Queue, time.Second)} {
+	for _, what := range []string{"exchange " + topology.Events[0].Exchange, "queue " + topology.Consumers[0].Queue, retryQueue(topology.Consumers[1].Queue, retryDelays()[1])} {
 		if err == nil || !strings.Contains(err.Error(), what+": have none, want one") {
 			t.Errorf("%v\nlacks %s", err, what)
 		}
@@ -46,6 +46,10 @@ func TestEnsure(t *testing.T) {
 	report, err = Ensure(t.Context(), r.connector(), topology, cfg)
 	if err != nil || len(report.Created) != 7 || len(report.Unverified) != 0 { // an exchange, two queues, two to wait in for each
 		t.Fatalf("with Create: %+v, %v", report, err)
+	}
+	// What waits for the exchange must not find it without its queues.
+	if last := report.Created[len(report.Created)-1]; last != "exchange "+topology.Events[0].Exchange {
+		t.Errorf("made in the order %q, want the exchange last", report.Created)
 	}
 	for _, create := range []bool{true, false} {
 		cfg.Create = create
@@ -84,7 +88,7 @@ func TestEnsureReportsDifferences(t *testing.T) {
 	for name, args := range map[string]amqp.Table{
 		one: nil,
 		two: {"x-queue-type": "quorum", "x-max-length": 5},
-		retryQueue(two, time.Second): {
+		retryQueue(two, retryDelays()[1]): {
 			"x-queue-type": "quorum", "x-message-ttl": 5, "x-dead-letter-exchange": "", "x-dead-letter-routing-key": two,
 			"x-dead-letter-strategy": "at-least-once", "x-overflow": "reject-publish",
 		},
@@ -103,7 +107,7 @@ func TestEnsureReportsDifferences(t *testing.T) {
 			{"exchange " + topology.Events[0].Exchange + ":", "'type'", "'topic'", "'fanout'"},
 			{"queue " + one + ":", "x-queue-type", "quorum"},
 			{"queue " + two + ":", "x-max-length", "current is the value '5'"},
-			{"queue " + retryQueue(two, time.Second) + ":", "x-message-ttl", "'1000'", "'5'"},
+			{"queue " + retryQueue(two, retryDelays()[1]) + ":", "x-message-ttl", "'500'", "'5'"},
 		} {
 			if !slices.ContainsFunc(strings.Split(err.Error(), "\n"), func(line string) bool {
 				return !slices.ContainsFunc(words, func(word string) bool { return !strings.Contains(line, word) })

@@ -48,12 +48,13 @@ func TestSubscriberSuite(t *testing.T) {
 	brokersuite.RunSubscriber(t, func(t *testing.T) brokersuite.SubscriberFixture {
 		r := newRig(t)
 		p := r.publisher(PublisherConfig{})
+		cfg := r.subscribeConfig()
+		cfg.Stats = new(outbox.SubscribeStats)
 		return brokersuite.SubscriberFixture{
 			Publisher: p,
-			Subscribe: func(ctx context.Context, h outbox.Handler) error {
-				return Subscribe(ctx, r.via(), h, r.subscribeConfig())
-			},
-			Unacked: func(_ *testing.T, consumer string) int { return r.unacked(consumer) },
+			Subscribe: func(ctx context.Context, h outbox.Handler) error { return Subscribe(ctx, r.via(), h, cfg) },
+			Stats:     cfg.Stats,
+			Unacked:   func(_ *testing.T, consumer string) int { return r.unacked(consumer) },
 			Duplicate: func(t *testing.T, e outbox.Envelope) {
 				if err := publishOne(t, p, e); err != nil {
 					t.Fatal(err)
@@ -64,6 +65,7 @@ func TestSubscriberSuite(t *testing.T) {
 					t.Fatal(err)
 				}
 			},
+			Raw: func(_ *testing.T, body []byte, headers map[string]string) { r.put(body, headers) },
 		}
 	})
 }

@@ -54,6 +54,30 @@ func TestConcurrencyAcrossAggregates(t *testing.T) {
 	})
 }
 
+// Engines that share their slots run as many handlers together as there are slots.
+func TestSharedSlots(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		slots := make(chan struct{}, 2)
+		shared := func(c *Config) { c.Slots, c.Concurrency = slots, 5 }
+		first, second := newRig(t, shared), newRig(t, shared)
+		for _, r := range []*rig{first, second} {
+			r.handle = func(context.Context, outbox.Envelope) error { time.Sleep(time.Second); return nil }
+			r.submit("a", 1)
+			r.submit("b", 1)
+			r.submit("c", 1)
+		}
+		for range 3 {
+			if n := count(first.take(), "handle") + count(second.take(), "handle"); n != 2 {
+				t.Errorf("%d handlers have begun, want 2", n)
+			}
+			time.Sleep(time.Second)
+		}
+		first.engine.Close(time.Hour)
+		second.engine.Close(time.Hour)
+	})
+}
+
 // A slow answer to an acknowledgement keeps no other aggregate from being handled.
 func TestAckTakesNoPlace(t *testing.T) {
 	t.Parallel()
@@ -138,6 +162,9 @@ func TestUnreadable(t *testing.T) {
 		if n := r.stats.Unreadable.Load(); n != 0 {
 			t.Errorf("%d parked, and Park failed", n)
 		}
+		if n := r.engine.guard.n; n != 0 {
+			t.Errorf("%d messages are remembered that nothing can be behind", n)
+		}
 		r.set(nil)
 		r.put(r.unreadable("S/2")) // one that failed holds up no other
 		r.want("park S/2", "ack S/20")
@@ -153,6 +180,20 @@ func TestUnreadable(t *testing.T) {
 		if n := r.stats.Unreadable.Load(); n != 3 || r.stats.Handled.Load() != 3 {
 			t.Errorf("%d unreadable, %d handled, want 3 and 3", n, r.stats.Handled.Load())
 		}
+	})
+}
+
+// Messages that aren't events have no order: a slow one keeps no other.
+func TestUnreadableBesideEachOther(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		r := newRig(t, func(c *Config) { c.Concurrency = 2 })
+		r.park = func(outbox.Unreadable) error { time.Sleep(time.Second); return nil }
+		r.put(r.unreadable("S/1"))
+		synctest.Wait()
+		r.put(r.unreadable("S/2"))
+		r.want("park S/1", "park S/2")
+		r.engine.Close(time.Hour)
 	})
 }
 
@@ -264,6 +305,10 @@ func TestClose(t *testing.T) {
 		if fmt.Sprint(got) != "[ack a1 again a2 0s again b1 0s done a1]" {
 			t.Errorf("%q", got)
 		}
+		if r.engine.Submit(t.Context(), r.message(event("c", 1), 1)) {
+			t.Error("a closed engine takes a message")
+		}
+		r.want()
 	})
 }
 

@@ -80,6 +80,37 @@ func TestPause(t *testing.T) {
 	})
 }
 
+// Each pause begins anew: at first the message that found the database away tries alone.
+func TestSecondPause(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		r := newRig(t, func(c *Config) { c.Concurrency = 2 })
+		r.handle = func(context.Context, outbox.Envelope) error { return r.fails() }
+		for _, aggregate := range []string{"a", "b"} {
+			r.set(away())
+			r.submit(aggregate, 1)
+			synctest.Wait()
+			for i := range 20 {
+				r.submit(fmt.Sprint("x", i), 1)
+			}
+			time.Sleep(5 * time.Second) // less than ownTries
+			if got := r.take(); count(got, "handle "+aggregate) != len(got) || len(got) < 3 {
+				t.Errorf("%q, want tries of %s alone", got, aggregate)
+			}
+			time.Sleep(time.Hour)
+			r.set(nil)
+			time.Sleep(maxPause)
+			if n := count(r.take(), "ack"); n != 21 {
+				t.Errorf("%d of 21 are handled after the pause", n)
+			}
+		}
+		r.engine.Close(time.Hour)
+		if n := r.stats.Pauses.Load(); n != 2 {
+			t.Errorf("%d pauses, want 2", n)
+		}
+	})
+}
+
 // One message tries at a time, however long it takes.
 func TestOneTriesAtATime(t *testing.T) {
 	t.Parallel()

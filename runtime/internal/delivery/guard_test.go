@@ -181,6 +181,9 @@ func TestGuardIsBounded(t *testing.T) {
 	if g.n != maxReturned {
 		t.Errorf("%d events are remembered, want at most %d", g.n, maxReturned)
 	}
+	if key, _ := at(0); time.Until(g.lanes[key][0].due) < 30*time.Second {
+		t.Error("a second wait doesn't count")
+	}
 	for i := range 200 {
 		key, h := at(199 - i)
 		g.remove(key, h)

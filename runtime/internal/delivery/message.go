@@ -35,7 +35,7 @@ type Message struct {
 type held struct {
 	Message
 	mu   sync.Mutex
-	done bool // Ack or Again was called
+	done bool // Ack or Again is called
 }
 
 func (e *Engine) again(h *held, after time.Duration) {
@@ -46,15 +46,12 @@ func (e *Engine) again(h *held, after time.Duration) {
 	})
 }
 
-// end calls f unless the message has ended, and lets no sign of life follow.
+// end calls f, and lets no sign of life follow.
 func (h *held) end(f func()) {
 	h.mu.Lock()
-	done := h.done
 	h.done = true
 	h.mu.Unlock()
-	if !done {
-		f()
-	}
+	f()
 }
 
 func (e *Engine) log(h *held) *slog.Logger {

@@ -18,13 +18,13 @@ func main() {
 	log.SetFlags(0)
 	name := flag.String("broker", "nats", "the `broker` to start: "+strings.Join(brokers.Names(), ", "))
 	flag.Parse()
-	server, err := brokers.Start(context.Background(), *name, func(line string) { log.Print(line) })
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	defer stop()
+	server, err := brokers.Start(ctx, *name, func(line string) { log.Print(line) })
 	if err != nil {
 		log.Fatal(err)
 	}
 	fmt.Printf("%s is ready until Ctrl-C:\n\n  %s\n\n", server.What, server.URL)
-	stop := make(chan os.Signal, 1)
-	signal.Notify(stop, os.Interrupt, syscall.SIGTERM)
-	<-stop
+	<-ctx.Done()
 	server.Close()
 }
