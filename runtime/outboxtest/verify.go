@@ -69,6 +69,7 @@ type verification struct {
 	rec     *record.Record
 	log     *logBook
 	ordered bool
+	product string // the server's
 	server  string // its version, by its own word
 	threads int    // of the server's on the database, before
 	started time.Time

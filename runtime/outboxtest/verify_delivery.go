@@ -1,8 +1,11 @@
 package outboxtest
 
 import (
+	"cmp"
 	"context"
-	"slices"
+	"database/sql"
+	"errors"
+	"sync"
 
 	"github.com/google/uuid"
 
@@ -42,43 +45,60 @@ func (v *verification) confirmedUnmarked(ctx context.Context) error {
 }
 
 // expiredLease lets a relay stand still between confirm and mark until another one, which
-// claims all the while, has the event.
+// claims all the while, has leased and published the event; then it tries its mark.
 func (v *verification) expiredLease(ctx context.Context) error {
 	i, id, err := v.injectWritten(ctx, required(record.ExpiredLease), record.OutcomeStop)
 	if err != nil {
 		return err
 	}
-	old, err := v.newRelay(ctx, "relay that stands still")
+	old, err := i.stopBeforeMark(ctx, "the old owner")
 	if err != nil {
 		return err
 	}
 	defer old.stop()
-	old.pause = true
-	if err := old.start(); err != nil {
-		return err
-	}
-	if !v.happened(ctx, old.paused) {
-		i.notHappened("the relay came to no mark in %v", v.cfg.Patience)
-	}
-	err = i.heal(ctx, func(history.History) bool {
-		state, err := v.rowState(ctx, id.String())
-		return err != nil || state.status != history.StatusPending
-	})
-	close(old.resume)
+	resumeOld := sync.OnceFunc(func() { close(old.resume) })
+	defer resumeOld()
+	v.fault(i.Point, i.outcome, id)
+	next, err := i.stopBeforeMark(ctx, "the new owner")
 	if err != nil {
 		return err
 	}
-	marked := v.await(ctx, func() bool {
-		return slices.ContainsFunc(v.marks(), func(m history.Mark) bool { return m.EventID == id && m.Relay == old.name })
-	})
-	i.expect(marked, "the old owner tried its mark: %v", marked)
-	return i.end(ctx)
+	defer next.stop()
+	resumeNext := sync.OnceFunc(func() { close(next.resume) })
+	defer resumeNext()
+	for _, r := range []struct {
+		relay  *relayActor
+		resume func()
+	}{{old, resumeOld}, {next, resumeNext}} {
+		r.resume()
+		marked := v.happened(ctx, r.relay.marked)
+		i.expect(marked, "%s tried its mark: %v", r.relay.name, marked)
+		state, err := v.rowState(ctx, id.String())
+		i.see("then the event was %s", cmp.Or(state.status, "gone"))
+		if err != nil && !errors.Is(err, sql.ErrNoRows) {
+			return err
+		}
+	}
+	old.stop()
+	next.stop()
+	return i.healAndEnd(ctx)
 }
 
-func (v *verification) marks() []history.Mark {
-	v.mu.Lock()
-	defer v.mu.Unlock()
-	return slices.Clone(v.hist.Marks)
+// stopBeforeMark runs a relay until it stands still before the mark of an event.
+func (i *injection) stopBeforeMark(ctx context.Context, name string) (*relayActor, error) {
+	relay, err := i.v.newRelay(ctx, name)
+	if err != nil {
+		return nil, err
+	}
+	relay.pause = true
+	if err := relay.start(); err != nil {
+		relay.stop()
+		return nil, err
+	}
+	if !i.v.happened(ctx, relay.paused) {
+		i.notHappened("%s published nothing in %v", name, i.v.cfg.Patience)
+	}
+	return relay, nil
 }
 
 // committedUnacked lets every consumer die between its commit and the acknowledgement.

@@ -261,13 +261,18 @@ func (i *injection) result(h history.History) record.Injection {
 		i.problems = append(i.problems, fmt.Sprintf("consumer %s gave up on the event and parked it: its handler fails without any fault", p.Consumer))
 	}
 	i.missing = append(i.missing, history.Inconclusive(part, i.plan)...)
+	for _, name := range part.Consumers {
+		if i.plan.Redelivery && !slices.ContainsFunc(part.Deliveries, func(d history.Delivery) bool { return d.Consumer == name && d.Result == "duplicate" }) {
+			i.notHappened("consumer %s absorbed no repeat of the message", name)
+		}
+	}
 	out := record.Injection{
 		ID: i.ID, Title: i.Title, Point: string(i.Point), Outcome: i.outcome, Expected: i.Expected, Result: record.Pass,
-		Database: i.v.databaseName(), Broker: i.v.cfg.Broker, Event: record.Event{RequestID: i.request.ID},
+		Database: strings.ToLower(i.v.product), Broker: i.v.cfg.Broker,
 		Observed: append(i.observed, countsOf(part)...),
 	}
 	for _, e := range part.Written {
-		out.Event.EventID, out.Event.Aggregate, out.Event.Type, out.Event.Version = e.EventID, e.Aggregate, e.Type, e.Version
+		out.Event = record.Event{RequestID: i.request.ID, EventID: e.EventID, Aggregate: e.Aggregate, Type: e.Type, Version: e.Version}
 	}
 	switch {
 	case len(i.problems) > 0:

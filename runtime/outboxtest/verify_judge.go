@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"os"
 	"slices"
-	"strings"
 	"time"
 
 	"github.com/google/uuid"
@@ -34,7 +33,7 @@ func (v *verification) judge(ctx context.Context) error {
 	if v.cfg.Application != "" {
 		r.Versions.Application = v.cfg.Application
 	}
-	r.Versions.Servers, r.Versions.Brokers, r.Versions.Clients = []string{v.server}, []string{v.cfg.Broker}, []string{v.cfg.Client}
+	r.Versions.Servers, r.Versions.Brokers, r.Versions.Clients = []string{v.product + " " + v.server}, []string{v.cfg.Broker}, []string{v.cfg.Client}
 	for _, i := range v.injections {
 		r.Injections = append(r.Injections, i.result(*h))
 	}
@@ -180,14 +179,6 @@ func keep[T any](all []T, which func(T) bool) []T {
 		}
 	}
 	return kept
-}
-
-// databaseName is the server's product.
-func (v *verification) databaseName() string {
-	if strings.Contains(v.server, "MariaDB") {
-		return "mariadb"
-	}
-	return "mysql"
 }
 
 // write writes the record, and looks that nothing private is in it.

@@ -48,6 +48,10 @@ func (v *verification) prepare(ctx context.Context) error {
 	if err := v.db.QueryRowContext(ctx, "SELECT VERSION()").Scan(&v.server); err != nil {
 		return err
 	}
+	v.product = "MySQL"
+	if strings.Contains(v.server, "MariaDB") {
+		v.product = "MariaDB"
+	}
 	v.threads, err = v.countThreads(ctx)
 	return err
 }

@@ -23,9 +23,9 @@ type relayActor struct {
 	dieConfirmed bool
 
 	// pause, when set, lets it stand still between confirm and mark: paused is closed
-	// when it does, and it goes on when resume is closed.
-	pause          bool
-	paused, resume chan struct{}
+	// when it does, and it goes on when resume is closed. marked is closed after the mark.
+	pause                  bool
+	paused, resume, marked chan struct{}
 
 	mu     sync.Mutex
 	leased map[*outbox.Batch]time.Time // when the lease began, or was last renewed
@@ -37,7 +37,8 @@ func (v *verification) newRelay(ctx context.Context, name string) (*relayActor, 
 		return nil, err
 	}
 	return &relayActor{
-		actor: a, v: v, paused: make(chan struct{}), resume: make(chan struct{}), leased: map[*outbox.Batch]time.Time{},
+		actor: a, v: v, leased: map[*outbox.Batch]time.Time{},
+		paused: make(chan struct{}), resume: make(chan struct{}), marked: make(chan struct{}),
 	}, nil
 }
 
@@ -147,10 +148,10 @@ func (s *watchedStore) Settle(ctx context.Context, b *outbox.Batch, outcomes []o
 	}
 	if s.pause {
 		s.pause = false
-		s.v.fault(fault.RelayOverdue, record.OutcomeStop, batchIDs(b)...)
 		close(s.paused)
 		<-s.resume
 		ctx = context.WithoutCancel(ctx) // its clock has stood still, too
+		defer close(s.marked)
 	} else {
 		s.noteStall(b)
 	}
