@@ -38,10 +38,7 @@ func (v *verification) confirmedUnmarked(ctx context.Context) error {
 	if v.broker == nil {
 		i.plan.Redelivery = false // the broker may absorb the repeat itself
 	}
-	if err := i.heal(ctx, nil); err != nil {
-		return err
-	}
-	return i.end(ctx)
+	return i.heal(ctx)
 }
 
 // expiredLease lets a relay stand still between confirm and mark until another one, which
@@ -81,7 +78,7 @@ func (v *verification) expiredLease(ctx context.Context) error {
 	}
 	old.stop()
 	next.stop()
-	return i.healAndEnd(ctx)
+	return i.heal(ctx)
 }
 
 // stopBeforeMark runs a relay until it stands still before the mark of an event.
@@ -166,7 +163,7 @@ func (v *verification) consumersDie(
 	stopAll(consumers)
 	relay.stop()
 	consumers = nil
-	return i.healAndEnd(ctx)
+	return i.heal(ctx)
 }
 
 // dedupError has the database answer the insert of the dedup row with other errors.
@@ -203,7 +200,7 @@ func (v *verification) dedupError(ctx context.Context) error {
 		v.fault(i.Point, i.outcome)
 		i.see("consumer %s saw the error %d, which is no duplicate event", a.consumer, a.number)
 	}
-	if err := i.settle(ctx, nil); err != nil {
+	if err := i.settle(ctx); err != nil {
 		return err
 	}
 	return i.end(ctx)

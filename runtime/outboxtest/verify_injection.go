@@ -140,22 +140,16 @@ func (i *injection) repeat(ctx context.Context) error {
 		return err
 	}
 	defer a.stop()
-	outcome, err := i.write(ctx, a)
+	outcome, _ := i.write(ctx, a)
 	i.see("the request was repeated: %v", outcome)
-	_, rows, err2 := i.v.eventOf(ctx, i.request)
-	if err2 != nil {
-		return err2
-	}
+	_, rows, err := i.v.eventOf(ctx, i.request)
 	i.expect(rows == 1, "%d business rows of the request after its repeat", rows)
-	if rows == 0 && err != nil {
-		return fmt.Errorf("injection %s: Write of the repeated request: %w", i.ID, err)
-	}
-	return nil
+	return err
 }
 
-// heal runs a relay and all consumers until everything has come to its end. until, when
-// it isn't nil, has to hold as well.
-func (i *injection) heal(ctx context.Context, until func(history.History) bool) error {
+// heal runs a relay and all consumers until everything has come to its end, and ends the
+// injection.
+func (i *injection) heal(ctx context.Context) error {
 	consumers, err := i.startConsumers(ctx, func(*consumerActor) {})
 	defer func() { stopAll(consumers) }()
 	if err != nil {
@@ -169,7 +163,10 @@ func (i *injection) heal(ctx context.Context, until func(history.History) bool) 
 	if err := relay.start(); err != nil {
 		return err
 	}
-	return i.settle(ctx, until)
+	if err := i.settle(ctx); err != nil {
+		return err
+	}
+	return i.end(ctx)
 }
 
 func (i *injection) startConsumers(ctx context.Context, arm func(*consumerActor)) (started []*consumerActor, err error) {
@@ -196,54 +193,40 @@ func stopAll(consumers []*consumerActor) {
 	}
 }
 
-// settle waits until all events are published and handled.
-func (i *injection) settle(ctx context.Context, until func(history.History) bool) error {
+// settle waits until the injection's events are published and handled.
+func (i *injection) settle(ctx context.Context) error {
 	var failure error
 	if !i.v.await(ctx, func() bool {
-		done, err := i.v.settled(ctx)
+		done, err := i.settled(ctx)
 		failure = err
-		return err == nil && done && (until == nil || until(i.v.snapshot()))
+		return done
 	}) && failure == nil {
 		i.see("after %v not everything had come to its end", i.v.cfg.Patience)
+		i.v.unsettled++
 	}
 	return failure
 }
 
-func (v *verification) snapshot() history.History {
-	v.mu.Lock()
-	defer v.mu.Unlock()
-	h := v.hist
-	h.Deliveries, h.Messages, h.Faults = slices.Clone(h.Deliveries), slices.Clone(h.Messages), slices.Clone(h.Faults)
-	return h
-}
-
-// settled reports whether all events are published, or dead, and every consumer is done
-// with those that are published.
-func (v *verification) settled(ctx context.Context) (bool, error) {
-	events, err := storedEvents(ctx, v.db, Filter{})
+// settled reports whether the injection's events are published, or dead, and every consumer
+// is done with those that are published.
+func (i *injection) settled(ctx context.Context) (bool, error) {
+	statuses, err := i.v.statuses(ctx)
 	if err != nil {
 		return false, err
 	}
-	done, err := v.consumerRows(ctx, consumedTable)
+	done, err := i.v.consumerRows(ctx, consumedTable)
 	if err != nil {
 		return false, err
 	}
-	for _, e := range events {
-		switch statusNames[e.status] {
-		case history.StatusDead:
-		case history.StatusPublished:
-			for _, name := range v.hist.Consumers {
-				if !slices.Contains(done, eventAt{e.ID, name}) {
-					return false, nil
-				}
-			}
-		default:
+	for id, status := range statuses {
+		if i.before[id] || status == history.StatusDead {
+			continue
+		}
+		if status != history.StatusPublished {
 			return false, nil
 		}
-	}
-	if v.broker != nil {
-		for _, name := range v.hist.Consumers {
-			if v.broker.Unacked(name) > 0 {
+		for _, name := range i.v.hist.Consumers {
+			if !slices.Contains(done, eventAt{id, name}) || i.v.broker != nil && i.v.broker.unackedOf(name, id) {
 				return false, nil
 			}
 		}

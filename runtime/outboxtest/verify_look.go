@@ -248,7 +248,7 @@ func (v *verification) noteMarks(
 	})
 }
 
-// known are the ids of all events that were ever in the outbox.
+// known are the ids of all events that were ever seen in the outbox.
 func (v *verification) known(ctx context.Context) (map[uuid.UUID]bool, error) {
 	events, err := storedEvents(ctx, v.db, Filter{})
 	if err != nil {
@@ -260,10 +260,36 @@ func (v *verification) known(ctx context.Context) (map[uuid.UUID]bool, error) {
 	}
 	v.mu.Lock()
 	defer v.mu.Unlock()
-	for id := range v.deleted {
+	for id := range v.written {
 		ids[id] = true
 	}
 	return ids, nil
+}
+
+// statuses are those of all events that were ever seen; one that is gone without having been
+// marked has none.
+func (v *verification) statuses(ctx context.Context) (map[uuid.UUID]string, error) {
+	known, err := v.known(ctx)
+	if err != nil {
+		return nil, err
+	}
+	events, err := storedEvents(ctx, v.db, Filter{})
+	if err != nil {
+		return nil, err
+	}
+	statuses := make(map[uuid.UUID]string, len(known))
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	for id := range known {
+		statuses[id] = ""
+		if v.deleted[id] {
+			statuses[id] = history.StatusPublished
+		}
+	}
+	for _, e := range events {
+		statuses[e.ID] = statusNames[e.status]
+	}
+	return statuses, nil
 }
 
 func without(ids, others map[uuid.UUID]bool) []uuid.UUID {

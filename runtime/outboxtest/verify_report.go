@@ -30,12 +30,8 @@ func (v *verification) problems() []string {
 		if r.Result == record.Pass {
 			continue
 		}
-		why := i.problems
-		if r.Result == record.Inconclusive {
-			why = i.missing
-		}
 		text := fmt.Sprintf("%s: %s (%s)\n  expected: %s", r.Result, i.Title, i.ID, i.Expected)
-		for _, w := range why {
+		for _, w := range slices.Concat(i.problems, i.missing) {
 			text += "\n  but: " + w
 			name, _, _ := strings.Cut(w, ",")
 			told[name] = true
@@ -57,5 +53,5 @@ func (v *verification) problems() []string {
 	for _, what := range v.rec.Inconclusive {
 		out = append(out, fmt.Sprintf("%s: %s", record.Inconclusive, what))
 	}
-	return slices.Clip(out)
+	return out
 }

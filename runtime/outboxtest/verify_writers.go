@@ -40,7 +40,7 @@ func (v *verification) beforeCommit(ctx context.Context) error {
 			return err
 		}
 	}
-	return i.healAndEnd(ctx)
+	return i.heal(ctx)
 }
 
 // commitReplyLost lets a writer die when the server has committed and its reply is on the way.
@@ -65,7 +65,7 @@ func (v *verification) commitReplyLost(ctx context.Context) error {
 	if err := i.repeat(ctx); err != nil {
 		return err
 	}
-	return i.healAndEnd(ctx)
+	return i.heal(ctx)
 }
 
 // writeBroken lets a writer die at the COMMIT of the transaction that has the event in it,
@@ -157,7 +157,7 @@ func (v *verification) beforeClaim(ctx context.Context) error {
 	}
 	state, err := v.rowState(ctx, id.String())
 	i.expect(err == nil && state.status != "", "the event is %s while no relay runs", state.status)
-	return i.healAndEnd(ctx)
+	return i.heal(ctx)
 }
 
 // refused has the user's business operation fail.
@@ -192,12 +192,5 @@ func (v *verification) refused(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	return i.healAndEnd(ctx)
-}
-
-func (i *injection) healAndEnd(ctx context.Context) error {
-	if err := i.heal(ctx, nil); err != nil {
-		return err
-	}
-	return i.end(ctx)
+	return i.heal(ctx)
 }
