@@ -127,7 +127,7 @@ func (i *injection) checkEvent(ctx context.Context) error {
 	}
 	for n, c := range i.v.cfg.Consumers {
 		if h := c.New(i.v.db); !slices.Contains(h.EventTypes(), events[0].Type) {
-			return fmt.Errorf("Consumers[%d], %s, doesn't handle %s, which Write writes", n, h.Name(), events[0].Type)
+			return fmt.Errorf("consumer %s, Consumers[%d], doesn't handle %s, which Write writes", h.Name(), n, events[0].Type)
 		}
 	}
 	return nil
