@@ -27,7 +27,9 @@ func (p place) connector() rabbitmq.Connector {
 }
 
 // retryDelays are the waits that the broker has queues for.
-func retryDelays() []time.Duration { return []time.Duration{50 * time.Millisecond, 400 * time.Millisecond} }
+func retryDelays() []time.Duration {
+	return []time.Duration{50 * time.Millisecond, 400 * time.Millisecond}
+}
 
 func (c *rabbitCarrier) publisher() (p outbox.Publisher, err error) {
 	c.pub, err = rabbitmq.NewPublisher(c.place.connector(), rabbitmq.PublisherConfig{

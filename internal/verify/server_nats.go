@@ -81,7 +81,7 @@ func (s *natsServer) messages(ctx context.Context, p place) ([]history.Message, 
 }
 
 func (s *natsServer) idle(ctx context.Context, p place) (bool, error) {
-	c, err := s.js.Consumer(ctx, p.Name, natsjs.DurableName(consumerName))
+	c, err := s.js.Consumer(ctx, p.Name, natsjs.DurableName(p.topology().Consumers[0].Queue))
 	if err != nil {
 		return false, err
 	}
@@ -89,7 +89,9 @@ func (s *natsServer) idle(ctx context.Context, p place) (bool, error) {
 	return info.NumPending == 0 && info.NumAckPending == 0, nil
 }
 
-func (s *natsServer) remove(ctx context.Context, p place) error { return s.js.DeleteStream(ctx, p.Name) }
+func (s *natsServer) remove(ctx context.Context, p place) error {
+	return s.js.DeleteStream(ctx, p.Name)
+}
 
 func (s *natsServer) kill() error {
 	s.proc.proc.Kill()
