@@ -147,15 +147,7 @@ func (i *injection) await(ctx context.Context, s *stage) error {
 	if i.armed != nil {
 		return victim.await(ctx, "at its statement", i.armed.Hit, hitBound)
 	}
-	hit := make(chan struct{})
-	go func() {
-		select {
-		case <-victim.hit:
-			close(hit)
-		case <-ctx.Done():
-		}
-	}()
-	return victim.await(ctx, "at its point", hit, hitBound)
+	return victim.await(ctx, "at its point", victim.hit, hitBound)
 }
 
 // zombie lets a COMMIT arrive after its connection was lost, or with dies its process, too.

@@ -22,7 +22,7 @@ type process struct {
 	log  logBuffer
 
 	ready   chan struct{}
-	hit     chan line // the first fault
+	hit     chan struct{} // closed, as all of these, at the first such line
 	passed  chan struct{}
 	written chan struct{}
 }
@@ -38,7 +38,7 @@ func start(name string, o orders, script string, onLine func(line)) (*process, e
 		return nil, err
 	}
 	p := &process{
-		name: name, ready: make(chan struct{}), hit: make(chan line, 1), passed: make(chan struct{}), written: make(chan struct{}),
+		name: name, ready: make(chan struct{}), hit: make(chan struct{}), passed: make(chan struct{}), written: make(chan struct{}),
 	}
 	cmd := exec.Command(self)
 	cmd.Env = append(os.Environ(), childEnv+"="+string(text), fault.EnvVar+"="+script)
@@ -51,22 +51,16 @@ func start(name string, o orders, script string, onLine func(line)) (*process, e
 }
 
 func (p *process) note(l line) {
-	switch l.Kind {
-	case lineReady:
-		close(p.ready)
-	case lineHit:
-		select {
-		case p.hit <- l:
-		default: // another one of the same script
-		}
-	case linePassed:
-		select {
-		case <-p.passed:
-		default:
-			close(p.passed)
-		}
-	case lineWritten:
-		close(p.written)
+	signal, ok := map[string]chan struct{}{
+		lineReady: p.ready, lineHit: p.hit, linePassed: p.passed, lineWritten: p.written,
+	}[l.Kind]
+	if !ok {
+		return
+	}
+	select {
+	case <-signal:
+	default:
+		close(signal)
 	}
 }
 

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/outboxgen/outboxgen/gen/orderevents"
+	"github.com/outboxgen/outboxgen/internal/fault"
 	"github.com/outboxgen/outboxgen/internal/history"
 	"github.com/outboxgen/outboxgen/internal/record"
 )
@@ -79,19 +80,24 @@ func (s *stage) perform(ctx context.Context) error {
 // errNotHit says that the planned fault didn't happen.
 var errNotHit = errors.New("the fault did not happen")
 
-// begin starts the victim, and what has to be there before it can fail.
+// begin starts the victim, and what has to be there before it can fail. Others that come early
+// come behind the writer, so that the victim has had a chance of something to do.
 func (s *stage) begin(ctx context.Context) error {
-	for _, role := range []string{roleConsumer, roleRelay, roleWriter} {
-		if role == roleRelay && s.Point == "W7" {
-			continue // nothing may be claimed yet
-		}
+	roles := []string{roleConsumer, roleRelay, roleWriter}
+	if s.Point == fault.WriterCommitted {
+		roles = []string{roleConsumer, roleWriter} // nothing may be claimed yet
+	}
+	for _, role := range roles {
 		if err := s.startRole(ctx, role, true); err != nil {
 			return err
 		}
-		if s.early {
-			if err := s.startRest(ctx, role); err != nil {
-				return err
-			}
+	}
+	if !s.early {
+		return nil
+	}
+	for _, role := range roles {
+		if err := s.startRest(ctx, role); err != nil {
+			return err
 		}
 	}
 	return nil
