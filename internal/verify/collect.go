@@ -4,12 +4,14 @@ import (
 	"context"
 	"fmt"
 	"os"
+	"slices"
 	"strings"
 	"time"
 
 	"github.com/google/uuid"
 
 	"github.com/outboxgen/outboxgen/internal/history"
+	"github.com/outboxgen/outboxgen/internal/record"
 )
 
 // collect makes a history of what the children told, and of what database and broker hold.
@@ -18,9 +20,12 @@ func (s *stage) collect(ctx context.Context) (history.History, error) {
 		Consumers: []string{consumerName}, Ordered: true, Deadline: 2*lease + retryMax, Canaries: []string{},
 	}
 	s.mu.Lock()
-	h.Faults, h.Answers = append(h.Faults, s.faults...), append(h.Answers, s.answers...)
-	entries := append([]entry(nil), s.entries...)
+	h.Faults, h.Answers = slices.Clone(s.faults), slices.Clone(s.answers)
+	entries := slices.Clone(s.entries)
 	s.mu.Unlock()
+	for i := range h.Faults {
+		h.Faults[i].Events = s.reach(entries)
+	}
 	h.Requests, h.Written = requestsOf(entries)
 	h.Published = s.published(entries)
 	h.Deliveries, h.Acks = deliveriesOf(entries)
@@ -37,6 +42,21 @@ func (s *stage) collect(ctx context.Context) (history.History, error) {
 		h.Messages = []history.Message{}
 	}
 	return h, s.readDatabase(ctx, &h, entries)
+}
+
+// reach are the events that the fault may have published again: none when a writer or a
+// consumer failed, those that the victim had when it was a relay, any when a peer died.
+func (s *stage) reach(entries []entry) []uuid.UUID {
+	if s.Outcome == record.OutcomePeerKilled {
+		return nil
+	}
+	reach := []uuid.UUID{}
+	for _, e := range entries {
+		if e.Kind == lineHanded && s.role() == roleRelay && e.actor == roleRelay+"-1" {
+			reach = append(reach, e.Events...)
+		}
+	}
+	return reach
 }
 
 func requestsOf(entries []entry) (requests []history.Request, written []history.Written) {

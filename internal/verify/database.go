@@ -46,7 +46,7 @@ var rowsAtStart = []string{
 }
 
 func createDatabase(ctx context.Context, server *dbserver.Server, name string) (*database, error) {
-	admin, err := sql.Open("mysql", server.DSN(""))
+	admin, err := openQuietly(server.DSN(""))
 	if err != nil {
 		return nil, err
 	}
@@ -55,7 +55,7 @@ func createDatabase(ctx context.Context, server *dbserver.Server, name string) (
 		return nil, err
 	}
 	d := &database{server: server, name: name}
-	if d.db, err = sql.Open("mysql", server.DSN(name)); err != nil {
+	if d.db, err = openQuietly(server.DSN(name)); err != nil {
 		return nil, err
 	}
 	d.db.SetMaxOpenConns(1) // so that sessions can tell it from others
@@ -78,6 +78,20 @@ func createDatabase(ctx context.Context, server *dbserver.Server, name string) (
 		d.tables = append(d.tables, table)
 	}
 	return d, rows.Err()
+}
+
+// openQuietly opens a pool that doesn't log what becomes of its connections: servers get killed here.
+func openQuietly(dsn string) (*sql.DB, error) {
+	cfg, err := mysql.ParseDSN(dsn)
+	if err != nil {
+		return nil, err
+	}
+	cfg.Logger = &mysql.NopLogger{}
+	connector, err := mysql.NewConnector(cfg)
+	if err != nil {
+		return nil, err
+	}
+	return sql.OpenDB(connector), nil
 }
 
 // empty takes everything out of the tables.

@@ -64,8 +64,18 @@ func (s *stage) handled(ctx context.Context) (left string, err error) {
 		return "the broker can't be read", err
 	}
 	count := map[uuid.UUID]int{}
+	for _, r := range s.requests {
+		if !r.Refused {
+			count[r.EventID] = 0
+		}
+	}
 	for _, m := range messages {
 		count[m.EventID]++
+	}
+	for id, n := range count {
+		if n == 0 {
+			return fmt.Sprintf("the broker doesn't have event %s", id), nil
+		}
 	}
 	for _, d := range s.deliveries() {
 		if d.Result != resultError {
@@ -87,7 +97,7 @@ func (s *stage) inconclusive(h history.History) []string {
 	if !ok {
 		return missing
 	}
-	if state, asked := stateMeanwhile(h, s.touched()); !asked || state != want {
+	if state, asked := stateMeanwhile(h, s.touched(h)); !asked || state != want {
 		missing = append(missing, fmt.Sprintf("at the fault the event's state was %q, want %q", state, want))
 	}
 	return missing

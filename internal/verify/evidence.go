@@ -10,9 +10,9 @@ import (
 	"github.com/outboxgen/outboxgen/internal/record"
 )
 
-// touched is the event that the victim had last in its hands when the fault began; nil when
-// it had none.
-func (s *stage) touched() uuid.UUID {
+// touched is the event that the victim had last in its hands when it came to its point. On the
+// wire nobody tells of that moment: there it is the first that had an unusual end.
+func (s *stage) touched(h history.History) uuid.UUID {
 	victim := s.role() + "-1"
 	var last uuid.UUID
 	for _, e := range s.entries {
@@ -26,25 +26,22 @@ func (s *stage) touched() uuid.UUID {
 			return last
 		}
 	}
+	for _, r := range h.Requests {
+		if r.Outcome == history.Unknown {
+			return r.EventID
+		}
+	}
+	for _, d := range h.Deliveries {
+		if d.Result == resultError {
+			return d.EventID
+		}
+	}
 	return uuid.Nil
 }
 
-// subject is the event that an experiment is about: the one that was touched, else one that
-// came twice, else the first.
+// subject is the event that an experiment is about: the one that was touched, else the first.
 func (s *stage) subject(h history.History) record.Event {
-	id := s.touched()
-	seen := map[uuid.UUID]bool{}
-	for _, m := range h.Messages {
-		if id == uuid.Nil && seen[m.EventID] {
-			id = m.EventID
-		}
-		seen[m.EventID] = true
-	}
-	for _, d := range h.Deliveries {
-		if id == uuid.Nil && d.Result == "duplicate" {
-			id = d.EventID
-		}
-	}
+	id := s.touched(h)
 	for _, r := range s.requests {
 		if r.EventID == id || id == uuid.Nil {
 			typ := orderevents.EventTypeOrderAccepted

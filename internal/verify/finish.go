@@ -2,6 +2,7 @@ package verify
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"fmt"
 	"os"
@@ -28,6 +29,7 @@ func (r *run) finish(ctx context.Context) error {
 		}
 		return nil
 	}
+	r.sortInjections()
 	r.record.ExperimentID = uuid.NewString()
 	r.record.Seconds = time.Since(r.began).Round(100 * time.Millisecond).Seconds()
 	r.record.Command, r.record.Seed = r.Command, strconv.FormatUint(r.Seed, 10)
@@ -55,6 +57,17 @@ func (r *run) finish(ctx context.Context) error {
 		return ErrFailed
 	}
 	return nil
+}
+
+// sortInjections puts them into the order of the required ones, then of databases and brokers.
+func (r *run) sortInjections() {
+	place := map[string]int{}
+	for i, required := range record.RequiredInjections() {
+		place[required.ID] = i
+	}
+	slices.SortFunc(r.record.Injections, func(a, b record.Injection) int {
+		return cmp.Or(cmp.Compare(place[a.ID], place[b.ID]), cmp.Compare(a.Database, b.Database), cmp.Compare(a.Broker, b.Broker))
+	})
 }
 
 // emptyRows are the points with an outcome that happened nowhere often enough.

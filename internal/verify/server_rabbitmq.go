@@ -4,6 +4,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
+	"sync"
 	"time"
 
 	amqp "github.com/rabbitmq/amqp091-go"
@@ -13,7 +15,12 @@ import (
 	"github.com/outboxgen/outboxgen/runtime/broker/rabbitmq"
 )
 
-type rabbitServer struct{ server *rabbitserver.Server }
+type rabbitServer struct {
+	server *rabbitserver.Server
+
+	mu   sync.Mutex
+	read map[string][]history.Message // by place
+}
 
 func startRabbit(ctx context.Context, progress func(string)) (*rabbitServer, error) {
 	s, err := rabbitserver.Start(ctx, rabbitserver.Config{Progress: progress})
@@ -23,7 +30,7 @@ func startRabbit(ctx context.Context, progress func(string)) (*rabbitServer, err
 	if !s.Private() {
 		return nil, fmt.Errorf("the experiments kill the server: unset %s", rabbitserver.EnvVar)
 	}
-	return &rabbitServer{s}, nil
+	return &rabbitServer{server: s, read: map[string][]history.Message{}}, nil
 }
 
 func (s *rabbitServer) addr() string { return s.server.Addr() }
@@ -68,11 +75,14 @@ func (s *rabbitServer) ensure(ctx context.Context, p place) error {
 	})
 }
 
-// messages are read without an acknowledgement: they go back when the channel is closed.
-func (s *rabbitServer) messages(ctx context.Context, p place) (all []history.Message, err error) {
-	err = s.with(ctx, func(ch *amqp.Channel) error {
+// messages takes them out of the audit queue, and remembers them: given back they would
+// not be there again at once.
+func (s *rabbitServer) messages(ctx context.Context, p place) ([]history.Message, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	err := s.with(ctx, func(ch *amqp.Channel) error {
 		for {
-			d, ok, err := ch.Get(p.audit(), false)
+			d, ok, err := ch.Get(p.audit(), true)
 			if err != nil || !ok {
 				return err
 			}
@@ -83,10 +93,10 @@ func (s *rabbitServer) messages(ctx context.Context, p place) (all []history.Mes
 			if err != nil {
 				return err
 			}
-			all = append(all, m)
+			s.read[p.Name] = append(s.read[p.Name], m)
 		}
 	})
-	return all, err
+	return slices.Clone(s.read[p.Name]), err
 }
 
 func (s *rabbitServer) queues(p place) []string {
@@ -109,6 +119,9 @@ func (s *rabbitServer) idle(ctx context.Context, p place) (idle bool, err error)
 }
 
 func (s *rabbitServer) remove(ctx context.Context, p place) error {
+	s.mu.Lock()
+	delete(s.read, p.Name)
+	s.mu.Unlock()
 	return s.with(ctx, func(ch *amqp.Channel) error {
 		for _, name := range s.queues(p) {
 			if _, err := ch.QueueDelete(name, false, false, false); err != nil {
