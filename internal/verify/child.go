@@ -70,6 +70,7 @@ const (
 	lineHanded     = "handed"     // N, Events: a call of the publisher
 	lineAnswered   = "answered"   // N, Results
 	lineLost       = "lost"       // Events: whose lease was lost before the mark
+	lineTrouble    = "trouble"    // a settlement or a renewal failed
 	lineDelivered  = "delivered"  // N, Events
 	lineHandled    = "handled"    // N, Result, Yes: the dedup row is there
 	lineLeft       = "left"       // N goroutines at the end

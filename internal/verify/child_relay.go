@@ -24,7 +24,7 @@ func (c *child) relay(ctx context.Context, db *outbox.DB) error {
 		Lease: lease, PublishTimeout: publishTimeout, PollInterval: 100 * time.Millisecond,
 		RetryBackoff: 100 * time.Millisecond, RetryBackoffMax: retryMax,
 		OutageBackoff: 50 * time.Millisecond, OutageBackoffMax: outageMax,
-		Logger: c.log, Observer: &outbox.Observer{Settled: c.settled},
+		Logger: c.log, Observer: &outbox.Observer{Settled: c.settled, StoreFailed: c.storeFailed},
 	})
 	if err != nil {
 		return err
@@ -43,6 +43,13 @@ func (c *child) settled(s outbox.Settled) {
 	}
 	if len(lost) > 0 {
 		c.tell(line{Kind: lineLost, Events: lost})
+	}
+}
+
+// storeFailed tells of marks that may come too late.
+func (c *child) storeFailed(f outbox.StoreFailed) {
+	if f.Call == "settle" || f.Call == "renew" {
+		c.tell(line{Kind: lineTrouble})
 	}
 }
 

@@ -3,6 +3,7 @@ package verify
 import (
 	"context"
 	"fmt"
+	"maps"
 	"os"
 	"slices"
 	"strings"
@@ -12,6 +13,7 @@ import (
 
 	"github.com/outboxgen/outboxgen/internal/history"
 	"github.com/outboxgen/outboxgen/internal/record"
+	"github.com/outboxgen/outboxgen/runtime/outbox"
 )
 
 // collect makes a history of what the children told, and of what database and broker hold.
@@ -26,6 +28,7 @@ func (s *stage) collect(ctx context.Context) (history.History, error) {
 	for i := range h.Faults {
 		h.Faults[i].Events = s.reach(entries)
 	}
+	h.Faults = append(h.Faults, unplanned(entries)...)
 	h.Requests, h.Written = requestsOf(entries)
 	h.Published = s.published(entries)
 	h.Deliveries, h.Acks = deliveriesOf(entries)
@@ -57,6 +60,47 @@ func (s *stage) reach(entries []entry) []uuid.UUID {
 		}
 	}
 	return reach
+}
+
+// unplanned are faults that nobody brought about, by the relays' own word: on a machine that
+// stands still for a second marks come too late, confirms are missed and leases end. A lease
+// that is lost before its time is none.
+func unplanned(entries []entry) []history.Fault {
+	handed := map[string]map[uuid.UUID]time.Time{} // by relay, the last time
+	open := map[call][]uuid.UUID{}
+	var faults []history.Fault
+	for _, e := range entries {
+		late := []uuid.UUID{}
+		switch e.Kind {
+		case lineHanded:
+			open[call{e.actor, e.N}] = e.Events
+			if handed[e.actor] == nil {
+				handed[e.actor] = map[uuid.UUID]time.Time{}
+			}
+			for _, id := range e.Events {
+				handed[e.actor][id] = e.at
+			}
+			continue
+		case lineAnswered:
+			for i, id := range open[call{e.actor, e.N}] {
+				if e.Results[i] == outbox.FailureUnknown.String() {
+					late = append(late, id)
+				}
+			}
+		case lineTrouble:
+			late = slices.Collect(maps.Keys(handed[e.actor]))
+		case lineLost:
+			for _, id := range e.Events {
+				if e.at.Sub(handed[e.actor][id]) >= lease/2 { // it was claimed before
+					late = append(late, id)
+				}
+			}
+		}
+		if len(late) > 0 {
+			faults = append(faults, history.Fault{Point: "relay", Outcome: "late", Events: late})
+		}
+	}
+	return faults
 }
 
 func requestsOf(entries []entry) (requests []history.Request, written []history.Written) {

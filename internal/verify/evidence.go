@@ -15,6 +15,8 @@ import (
 func (s *stage) touched(h history.History) uuid.UUID {
 	victim := s.role() + "-1"
 	var last uuid.UUID
+	s.mu.Lock()
+	defer s.mu.Unlock()
 	for _, e := range s.entries {
 		if e.actor != victim {
 			continue

@@ -38,6 +38,7 @@ type stage struct {
 type entry struct {
 	actor string
 	line
+	at time.Time
 }
 
 // run does the experiment but for its judgement. The history is what was there when it ended,
@@ -153,7 +154,7 @@ func (s *stage) startRole(ctx context.Context, role string, first bool) error {
 func (s *stage) note(actor string, l line) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.entries = append(s.entries, entry{actor, l})
+	s.entries = append(s.entries, entry{actor, l, time.Now()})
 }
 
 // victim is the process that the fault is for.
