@@ -36,8 +36,9 @@ type orders struct {
 	Role     string
 	DSN      string
 	Place    place
-	Requests []request // a writer's
-	Dir      string    // a NATS server's
+	Requests []request     // a writer's
+	Pace     time.Duration // of a writer: before each request but the first
+	Dir      string        // a NATS server's
 	Port     int
 }
 

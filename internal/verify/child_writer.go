@@ -31,7 +31,10 @@ var errRefused = errors.New("the business refuses the request")
 // write does the requests one after the other, each until it is certain that it is done.
 func (c *child) write(ctx context.Context, db *outbox.DB) error {
 	c.tell(line{Kind: lineReady})
-	for _, r := range c.Requests {
+	for i, r := range c.Requests {
+		if i > 0 && sleep(ctx, c.Pace) != nil {
+			return nil
+		}
 		if err := c.do(ctx, db, r); err != nil {
 			return endedWell(ctx, err)
 		}
@@ -59,14 +62,8 @@ func (c *child) do(ctx context.Context, db *outbox.DB, r request) error {
 	}
 }
 
-func pause(ctx context.Context) error {
-	select {
-	case <-time.After(50 * time.Millisecond):
-		return nil
-	case <-ctx.Done():
-		return ctx.Err()
-	}
-}
+// pause is between two looks at what tells of no change.
+func pause(ctx context.Context) error { return sleep(ctx, 50*time.Millisecond) }
 
 func (c *child) reconcile(ctx context.Context, db *outbox.DB, r request) (found bool, err error) {
 	for {

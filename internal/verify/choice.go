@@ -6,6 +6,7 @@ import (
 	"strconv"
 	"time"
 
+	"github.com/outboxgen/outboxgen/internal/fault"
 	"github.com/outboxgen/outboxgen/internal/record"
 	"github.com/outboxgen/outboxgen/runtime/outbox"
 )
@@ -19,13 +20,14 @@ type choice struct {
 	early     bool          // the others are there before it happens
 	long      bool          // a delay outlasts leases and the broker's patience
 	wait      time.Duration // between two steps of a fault: up to half a second
-	error     int           // which of several errors
+	pace      time.Duration // between two requests
+	error     int           // which of several
 	order     int64         // of the first request
 }
 
 // needsCompany are injections that take a relay to lose a lease to.
 func (e Experiment) needsCompany() bool {
-	return e.Injection == record.ExpiredLease || e.Point == "R11" && e.Outcome == record.OutcomeStop
+	return e.Injection == record.ExpiredLease || e.Point == fault.RelayOverdue && e.Outcome == record.OutcomeStop
 }
 
 func (e Experiment) choose() choice {
@@ -48,13 +50,14 @@ func (e Experiment) choose() choice {
 	refused := newRequest(c.order-1, 1, canary)
 	refused.Refused = true
 	c.requests = append(c.requests, refused)
-	switch e.role() {
-	case roleWriter:
+	switch {
+	case e.Point == fault.RelayPublish || e.Point == fault.RelaySent:
+		// The second publish: a client may connect at its first. There has to be one.
+		c.nth, c.pace = 2, 50*time.Millisecond
+	case e.role() == roleWriter:
 		c.nth = 1 + rng.IntN(events)
-	case roleConsumer:
-		if !c.early && e.Broker != "kafka" {
-			c.nth = 1 + rng.IntN(3)
-		}
+	case e.role() == roleConsumer && !c.early && e.Broker != "kafka":
+		c.nth = 1 + rng.IntN(3)
 	}
 	return c
 }

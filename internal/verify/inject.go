@@ -41,7 +41,7 @@ func newInjection(s *stage) (*injection, error) {
 		at(s.Point, string(fault.Stop))
 		i.act = standStill
 	case record.OutcomeDelay:
-		at(s.Point, "delay="+s.delay().String())
+		return i, i.delay(s, at)
 	case record.OutcomePeerKilled:
 		at(s.Point, string(fault.Stop))
 		i.act = func(ctx context.Context, s *stage) error {
@@ -52,7 +52,7 @@ func newInjection(s *stage) (*injection, error) {
 		}
 	case record.OutcomeCutRequest:
 		if brokerPoints[s.Point] && requestAt[s.Point].text == "" {
-			return i, i.lose(s, requests, at)
+			return i, i.atBroker(s, requests, at, lose)
 		}
 		return i, i.arm(s, requestAt[s.Point], mysqlproxy.Rule{Action: mysqlproxy.CutRequest})
 	case record.OutcomeCutReply:
@@ -61,7 +61,7 @@ func newInjection(s *stage) (*injection, error) {
 			i.act = zombie(false)
 			return i, i.arm(s, replyAt[s.Point], mysqlproxy.Rule{Action: mysqlproxy.HoldRequest})
 		case s.Point == fault.RelaySent:
-			return i, i.lose(s, replies, at)
+			return i, i.atBroker(s, replies, at, lose)
 		}
 		return i, i.arm(s, replyAt[s.Point], mysqlproxy.Rule{Action: mysqlproxy.CutReply})
 	default:
@@ -81,12 +81,42 @@ func newInjection(s *stage) (*injection, error) {
 	return i, nil
 }
 
-// delay outlasts a lease and the broker's patience, or stays below them.
-func (s *stage) delay() time.Duration {
+// delay lets time pass in the process or, one time in two where there is such a place, on
+// the wire: more than a lease and the broker's patience, or less. A statement that is late beyond
+// the client's patience arrives all the same, when that has given up.
+func (i *injection) delay(s *stage, at func(fault.Point, string)) error {
+	late := 100*time.Millisecond + s.wait
 	if s.long {
-		return lease + time.Second
+		late = lease + time.Second
 	}
-	return 100*time.Millisecond + s.wait
+	statement, way := requestAt[s.Point], delayedAt[s.Point]
+	switch {
+	case s.error%2 == 0 && statement.text != "":
+		if s.long {
+			late = readTimeout + 500*time.Millisecond
+		}
+		i.act = func(ctx context.Context, s *stage) error {
+			defer close(i.armed.Forward)
+			return sleep(ctx, late)
+		}
+		return i.arm(s, statement, mysqlproxy.Rule{Action: mysqlproxy.Stall})
+	case s.error%2 == 0 && way != nothing:
+		return i.atBroker(s, way, at, func(ctx context.Context, s *stage, d direction) error {
+			s.inject.wire.hold(d)
+			if err := s.victim().resume(ctx); err != nil {
+				return err
+			}
+			defer s.inject.wire.release()
+			return sleep(ctx, late)
+		})
+	}
+	at(s.Point, "delay="+late.String())
+	return nil
+}
+
+// delayedAt is what is late on the broker's wire.
+var delayedAt = map[fault.Point]direction{
+	fault.RelayPublish: requests, fault.RelaySent: replies, fault.ConsumerAcked: requests,
 }
 
 // arm puts a proxy between the victim and its database.
@@ -105,9 +135,13 @@ func (i *injection) arm(s *stage, at statement, r mysqlproxy.Rule) (err error) {
 	return nil
 }
 
-// lose puts a proxy between the victim and the broker, which loses what follows the point
-// before the wire.
-func (i *injection) lose(s *stage, d direction, at func(fault.Point, string)) (err error) {
+// brokerAct is what happens on the broker's wire while the victim stands before its point. It
+// lets the victim go on.
+type brokerAct func(context.Context, *stage, direction) error
+
+// atBroker puts a proxy between the victim and the broker, and has the victim stop where
+// that comes next which the wire is to do something about.
+func (i *injection) atBroker(s *stage, d direction, at func(fault.Point, string), act brokerAct) (err error) {
 	before := map[fault.Point]fault.Point{
 		fault.RelayPublish:  fault.RelayPublish,
 		fault.RelaySent:     fault.RelayPublish,
@@ -117,28 +151,32 @@ func (i *injection) lose(s *stage, d direction, at func(fault.Point, string)) (e
 		return fmt.Errorf("no place on the broker's wire is known for %s", s.Point)
 	}
 	at(before, string(fault.Stop))
+	i.act = func(ctx context.Context, s *stage) error { return act(ctx, s, d) }
 	i.wire, err = newWire(s.broker.addr())
-	i.act = func(ctx context.Context, s *stage) error {
-		i.wire.lose(d)
-		if err := s.victim().resume(ctx); err != nil {
-			return err
-		}
-		deadline := time.Now().Add(hitBound)
-		for i.wire.lost() < answerSize {
-			if time.Now().After(deadline) {
-				return fmt.Errorf("%w: nothing was lost on the broker's wire", errNotHit)
-			}
-			if err := pause(ctx); err != nil {
-				return err
-			}
-		}
-		if err := sleep(ctx, 200*time.Millisecond+s.wait); err != nil { // that it all gets lost
-			return err
-		}
-		i.wire.cut()
-		return nil
-	}
 	return err
+}
+
+// lose lets what comes next disappear, and ends the connection.
+func lose(ctx context.Context, s *stage, d direction) error {
+	wire := s.inject.wire
+	wire.lose(d)
+	if err := s.victim().resume(ctx); err != nil {
+		return err
+	}
+	deadline := time.Now().Add(hitBound)
+	for wire.lost() < answerSize {
+		if time.Now().After(deadline) {
+			return fmt.Errorf("%w: nothing was lost on the broker's wire", errNotHit)
+		}
+		if err := pause(ctx); err != nil {
+			return err
+		}
+	}
+	if err := sleep(ctx, 200*time.Millisecond+s.wait); err != nil { // that it all gets lost
+		return err
+	}
+	wire.cut()
+	return nil
 }
 
 // await waits until the fault has begun.

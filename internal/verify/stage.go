@@ -140,7 +140,7 @@ func (s *stage) startRole(ctx context.Context, role string, first bool) error {
 		}
 	}
 	if role == roleWriter {
-		o.Requests = s.requests
+		o.Requests, o.Pace = s.requests, s.pace
 	}
 	p, err := start(name, o, script, func(l line) { s.note(name, l) })
 	if err != nil {

@@ -15,6 +15,8 @@ type wire struct {
 	conns     map[net.Conn]bool // nil when it is closed
 	swallowed int               // bytes
 	swallow   direction
+	held      direction
+	released  chan struct{} // closed when nothing is held any more
 }
 
 type direction int
@@ -66,6 +68,7 @@ func (w *wire) pass(to, from net.Conn, d direction) {
 	buf := make([]byte, 32<<10)
 	for {
 		n, err := from.Read(buf)
+		w.whileHeld(d)
 		if n > 0 && !w.swallows(d, n) {
 			if _, err := to.Write(buf[:n]); err != nil {
 				return
@@ -106,6 +109,31 @@ func (w *wire) lost() int {
 	return w.swallowed
 }
 
+// hold keeps back what comes in a direction, until release.
+func (w *wire) hold(d direction) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.held, w.released = d, make(chan struct{})
+}
+
+func (w *wire) release() {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if w.held != nothing {
+		w.held = nothing
+		close(w.released)
+	}
+}
+
+func (w *wire) whileHeld(d direction) {
+	w.mu.Lock()
+	held, released := w.held == d, w.released
+	w.mu.Unlock()
+	if held {
+		<-released
+	}
+}
+
 // cut ends all connections; new ones are passed on.
 func (w *wire) cut() {
 	w.mu.Lock()
@@ -119,6 +147,7 @@ func (w *wire) cut() {
 
 func (w *wire) close() {
 	_ = w.listener.Close()
+	w.release()
 	w.mu.Lock()
 	for c := range w.conns {
 		_ = c.Close()

@@ -4,6 +4,7 @@ import (
 	"io"
 	"net"
 	"testing"
+	"time"
 )
 
 // TestWire loses what a client sends, cuts it off, and lets the next one through.
@@ -44,6 +45,18 @@ func TestWire(t *testing.T) {
 	}
 	for _, d := range []direction{requests, replies} {
 		conn := dial()
+		w.hold(d)
+		late := make(chan error, 1)
+		go func() { late <- echo(conn) }()
+		select {
+		case err := <-late:
+			t.Fatalf("what was held back came: %v", err)
+		case <-time.After(50 * time.Millisecond):
+		}
+		w.release()
+		if err := <-late; err != nil {
+			t.Errorf("after the release: %v", err)
+		}
 		if err := echo(conn); err != nil {
 			t.Fatalf("before anything happens: %v", err)
 		}

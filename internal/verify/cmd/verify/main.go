@@ -28,12 +28,12 @@ func main() {
 func run() int {
 	var cfg verify.Config
 	var databases, brokers string
-	full := flag.Bool("full", false, "run every valid cell on every database and broker, 24 times unless -count says otherwise: hours")
+	flag.BoolVar(&cfg.Sparse, "sparse", false, "run each point with each outcome on one database and one broker, in turns")
 	flag.StringVar(&cfg.Only, "only", "", "points, points with an outcome (R7/kill) or ids of required injections, with commas; no record is written then")
 	flag.StringVar(&databases, "db", "", "databases, with commas: mysql, mariadb (default both)")
 	flag.StringVar(&brokers, "broker", "", "brokers, with commas: nats, rabbitmq, kafka (default all)")
 	flag.Uint64Var(&cfg.Seed, "seed", 1, "the first experiment's `seed`")
-	flag.IntVar(&cfg.Count, "count", 0, "how often each cell is run")
+	flag.IntVar(&cfg.Count, "count", 1, "how often each cell is run")
 	flag.IntVar(&cfg.Lanes, "lanes", 0, "how many experiments run at a time (default 6 a processor)")
 	flag.StringVar(&cfg.Dir, "dir", "verification", "the `folder` for the record, the coverage and the logs of what failed")
 	flag.Parse()
@@ -41,10 +41,6 @@ func run() int {
 		cfg.Databases = append(cfg.Databases, dbserver.Flavor(name))
 	}
 	cfg.Brokers = split(brokers)
-	cfg.Sparse = !*full && cfg.Only == ""
-	if *full && cfg.Count == 0 {
-		cfg.Count = 24
-	}
 	cfg.Command = strings.Join(append([]string{"go run ./internal/verify/cmd/verify"}, os.Args[1:]...), " ")
 
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
