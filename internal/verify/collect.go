@@ -170,11 +170,12 @@ func (s *stage) published(entries []entry) []history.Publish {
 // resultError is that of a delivery that wasn't handled, or whose consumer died.
 const resultError = "error"
 
-func (s *stage) deliveries() []history.Delivery {
+// carried is what was published and handled so far.
+func (s *stage) carried() ([]history.Publish, []history.Delivery) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	all, _ := deliveriesOf(s.entries)
-	return all
+	deliveries, _ := deliveriesOf(s.entries)
+	return s.published(s.entries), deliveries
 }
 
 // deliveriesOf tells also what may have been acknowledged: the subscriber is told so when

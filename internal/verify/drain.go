@@ -50,8 +50,9 @@ func (s *stage) unpublished(ctx context.Context) (n int, err error) {
 	return n, err
 }
 
-// handled says what is left to do: everything has to be published, and every message handled
-// as often as the broker has it.
+// handled says what is left to do: everything has to be published, and handled as often as the
+// broker has confirmed it. What a dying relay's connection still had on its way may be in
+// one queue of RabbitMQ's and not in another.
 func (s *stage) handled(ctx context.Context) (left string, err error) {
 	if n, err := s.unpublished(ctx); err != nil || n > 0 {
 		return fmt.Sprintf("%d events wait", n), err
@@ -63,28 +64,29 @@ func (s *stage) handled(ctx context.Context) (left string, err error) {
 	if err != nil {
 		return "the broker can't be read", err
 	}
-	count := map[uuid.UUID]int{}
-	for _, r := range s.requests {
-		if !r.Refused {
-			count[r.EventID] = 0
-		}
-	}
+	stored, count := map[uuid.UUID]bool{}, map[uuid.UUID]int{}
 	for _, m := range messages {
-		count[m.EventID]++
+		stored[m.EventID] = true
 	}
-	for id, n := range count {
-		if n == 0 {
-			return fmt.Sprintf("the broker doesn't have event %s", id), nil
+	for _, r := range s.requests {
+		if !r.Refused && !stored[r.EventID] {
+			return fmt.Sprintf("the broker doesn't have event %s", r.EventID), nil
 		}
 	}
-	for _, d := range s.deliveries() {
+	published, deliveries := s.carried()
+	for _, p := range published {
+		if p.Confirmed {
+			count[p.EventID]++
+		}
+	}
+	for _, d := range deliveries {
 		if d.Result != resultError {
 			count[d.EventID]--
 		}
 	}
 	for id, n := range count {
 		if n > 0 {
-			return fmt.Sprintf("event %s has %d messages more than were handled", id, n), nil
+			return fmt.Sprintf("event %s was confirmed %d times more than it was handled", id, n), nil
 		}
 	}
 	return "", nil
