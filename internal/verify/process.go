@@ -104,9 +104,12 @@ func (p *process) resume(ctx context.Context) error {
 	}
 }
 
-// stop asks the child to end, and reports how it did.
+// stop asks the child to end, and reports how it did. The log of one that doesn't has the
+// stacks of its goroutines.
 func (p *process) stop() error {
-	p.proc.Stop(stopBound)
+	slow := time.AfterFunc(stopBound, func() { _ = dump(p.proc.PID()) }) // at worst without stacks
+	defer slow.Stop()
+	p.proc.Stop(stopBound + 5*time.Second)
 	if err := p.proc.Err(); err != nil {
 		return fmt.Errorf("%s did not end well: %w%s", p.name, err, p.log.tail())
 	}
