@@ -59,6 +59,7 @@ func (l *lane) run(ctx context.Context, e Experiment, kills *round) result {
 		if err == nil {
 			r.verdicts, r.missing = history.Check(r.history), s.inconclusive(r.history)
 			r.subject, r.observed = s.subject(r.history), observed(r.history)
+			err = s.late
 		}
 		r.err = err
 		if r.result() != record.Pass && l.dir != "" {

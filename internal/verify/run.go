@@ -159,7 +159,7 @@ func (r *run) note(res result, last bool) bool {
 	}
 	r.done++
 	r.record.Schedules++
-	if res.err == nil {
+	if res.verdicts != nil {
 		r.record.Counts.Add(record.CountsOf(res.history))
 		r.record.AddVerdicts(res.verdicts)
 	}

@@ -30,6 +30,7 @@ type stage struct {
 
 	mu      sync.Mutex
 	entries []entry
+	late    error // what drain waited for in vain
 	faults  []history.Fault
 	answers []history.Answer
 }
@@ -41,8 +42,7 @@ type entry struct {
 	at time.Time
 }
 
-// run does the experiment but for its judgement. The history is what was there when it ended,
-// also when that was an error.
+// run does the experiment but for its judgement. What was not done in time is judged, too.
 func (s *stage) run(ctx context.Context) (history.History, error) {
 	err := s.perform(ctx)
 	if stopErr := s.stopAll(); err == nil {
@@ -75,7 +75,8 @@ func (s *stage) perform(ctx context.Context) error {
 	if err := s.startOthers(ctx); err != nil {
 		return err
 	}
-	return s.drain(ctx)
+	s.late = s.drain(ctx)
+	return ctx.Err()
 }
 
 // errNotHit says that the planned fault didn't happen.
