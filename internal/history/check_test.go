@@ -235,7 +235,7 @@ func TestSameJSON(t *testing.T) {
 		{`{"n":1}`, `{"n":1} {}`, false},
 		{`{"n":1}`, `{"n":`, false},
 	} {
-		if got := sameJSON([]byte(test.a), []byte(test.b)); got != test.same {
+		if got := SameJSON([]byte(test.a), []byte(test.b)); got != test.same {
 			t.Errorf("%s and %s: %v", test.a, test.b, got)
 		}
 	}

@@ -43,6 +43,9 @@ func (l *link) toServer() {
 			if f := l.take(string(packet[5:])); f != nil {
 				switch f.rule.Action {
 				case CutRequest:
+					if f.rule.Sever {
+						l.proxy.Sever()
+					}
 					return
 				case CutReply:
 					l.setFault(f)
@@ -121,6 +124,9 @@ func (l *link) toClient() {
 			continue
 		}
 		if f := l.getFault(); f != nil {
+			if f.rule.Sever {
+				l.proxy.Sever()
+			}
 			close(f.Done)
 			return
 		}

@@ -97,15 +97,20 @@ func (p *Proxy) track(conns ...net.Conn) bool {
 	return true
 }
 
-// Close ends the proxy and all connections through it.
-func (p *Proxy) Close() {
+// Sever breaks all connections for ever: no new ones are taken.
+func (p *Proxy) Sever() {
 	_ = p.listener.Close()
 	p.mu.Lock()
+	defer p.mu.Unlock()
 	for c := range p.conns {
 		_ = c.Close()
 	}
 	p.conns = nil
-	p.mu.Unlock()
+}
+
+// Close ends the proxy and all connections through it.
+func (p *Proxy) Close() {
+	p.Sever()
 	close(p.stopped)
 	p.wg.Wait()
 }

@@ -50,6 +50,10 @@ type Rule struct {
 
 	// Error is what Answer says.
 	Error ServerError
+
+	// Sever: with CutRequest or CutReply the client loses all its connections, and gets no
+	// new one, as if its process had died.
+	Sever bool
 }
 
 // Fault is an action that happens once.

@@ -51,7 +51,7 @@ type Injection struct {
 	Outcome  string   `yaml:"outcome"`
 	Database string   `yaml:"database,omitempty"`
 	Broker   string   `yaml:"broker,omitempty"`
-	Event    Event    `yaml:"event"`
+	Event    Event    `yaml:"event,omitempty"` // zero when there must be none
 	Expected string   `yaml:"expected"`
 	Observed []string `yaml:"observed"`
 	Result   Result   `yaml:"result"`
@@ -65,6 +65,9 @@ type Event struct {
 	Type      string    `yaml:"type"`
 	Version   int64     `yaml:"version"`
 }
+
+// IsZero lets yaml leave out an event that isn't there.
+func (e Event) IsZero() bool { return e == Event{} }
 
 // InvariantVerdict is the verdict on an invariant over all runs.
 type InvariantVerdict struct {

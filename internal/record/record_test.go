@@ -60,6 +60,7 @@ func full(t *testing.T) *Record {
 			Observed: []string{"1 message more"}, Result: Pass,
 		})
 	}
+	r.Injections = append(r.Injections, Injection{ID: "no-event", Observed: []string{}, Result: Pass})
 	c := NewCoverage([]string{"mysql"}, []string{"nats"})
 	for _, cell := range c.Cells() {
 		if err := c.Add(cell, 1); err != nil {
@@ -92,6 +93,9 @@ func TestReadsBackEqual(t *testing.T) {
 	}
 	if bytes.Contains(text, []byte(private)) {
 		t.Error("the record has a payload")
+	}
+	if events := bytes.Count(text, []byte("    event:")); events != len(RequiredInjections()) {
+		t.Errorf("%d events", events)
 	}
 	for _, want := range []string{
 		"experiment_id: e1", "event_id: " + eventID.String(), "request_id: r1", "id: I13", "committed_requests: 2",
