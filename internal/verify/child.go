@@ -123,8 +123,15 @@ func (c *child) number() int {
 
 func (c *child) run() error {
 	slog.SetDefault(c.log)
-	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
-	defer stop()
+	// Never taken back: a signal that comes at the very end must not look like a death.
+	signals := make(chan os.Signal, 1)
+	signal.Notify(signals, os.Interrupt, syscall.SIGTERM)
+	ctx, cancel := context.WithCancel(context.Background())
+	defer cancel()
+	go func() {
+		<-signals
+		cancel()
+	}()
 	if c.Role == roleNATS {
 		return c.serveNATS(ctx)
 	}
