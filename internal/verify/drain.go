@@ -40,7 +40,7 @@ func (s *stage) drain(ctx context.Context) error {
 			}
 		}
 		if pause(ctx) != nil {
-			return fmt.Errorf("not everything was done %v after the fault: %s (error: %v)", drainBound, left, err)
+			return errors.Join(fmt.Errorf("not everything was done %v after the fault: %s", drainBound, left), err)
 		}
 	}
 }
