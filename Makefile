@@ -58,6 +58,14 @@ test-kafka: setup-cc ## Test on a real Apache Kafka, one and three brokers (need
 bench: setup ## Measure drains, latencies and claims on both databases, ten minutes (BENCH_ARGS=-full: hours, -short: a minute)
 	$(WITH_SERVERS) -- go run ./internal/bench $(BENCH_ARGS)
 
+.PHONY: verify
+verify: setup ## Break every point once on both databases and all brokers and write the record, less than a quarter of an hour
+	go run ./internal/verify/cmd/verify $(VERIFY_ARGS)
+
+.PHONY: verify-full
+verify-full: setup ## The same 24 times, 18,000 experiments, hours (VERIFY_ARGS=-count 3: fewer, -only R7/kill: one cell)
+	go run ./internal/verify/cmd/verify -count 24 $(VERIFY_ARGS)
+
 .PHONY: soak
 soak: setup ## Run millions of events through the relays and watch memory and connections (half an hour)
 	$(WITH_SERVERS) -- go run ./internal/soak $(SOAK_ARGS)

@@ -2,17 +2,14 @@
 
 package fault
 
-import (
-	"os"
-	"syscall"
-)
+import "syscall"
 
 func signalSelf(a Action) error {
 	signal := syscall.SIGSTOP
 	if a == Kill {
 		signal = syscall.SIGKILL
 	}
-	if err := syscall.Kill(os.Getpid(), signal); err != nil {
+	if err := sendSelf(signal); err != nil {
 		return err
 	}
 	if a == Kill {

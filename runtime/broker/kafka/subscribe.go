@@ -49,7 +49,7 @@ func Subscribe(ctx context.Context, cluster Cluster, h outbox.Handler, cfg Subsc
 	if err := s.open(); err != nil {
 		return err
 	}
-	defer func() { s.client.CloseAllowingRebalance() }()
+	defer s.close()
 	if err := checkTopics(ctx, s.client, topics); err != nil {
 		if ctx.Err() != nil {
 			return nil
@@ -58,7 +58,7 @@ func Subscribe(ctx context.Context, cluster Cluster, h outbox.Handler, cfg Subsc
 	}
 	for s.run() {
 		// With a new client, which learns the topics anew.
-		s.client.CloseAllowingRebalance()
+		s.close()
 		if err := s.open(); err != nil {
 			return err
 		}
@@ -71,7 +71,10 @@ func (s *subscription) open() error {
 	s.slots = make(chan struct{}, s.cfg.Concurrency)
 	s.partitions = make(map[topicPartition]*partition)
 	s.ended, s.remade = false, false
+	var ctx context.Context
+	ctx, s.giveUp = context.WithCancel(context.Background())
 	client, err := s.cluster.client(
+		kgo.WithContext(ctx),
 		kgo.ConsumeTopics(s.topics...),
 		kgo.ConsumerGroup(s.cfg.Group),
 		kgo.DisableAutoCommit(),
@@ -87,10 +90,25 @@ func (s *subscription) open() error {
 		kgo.OnPartitionsLost(s.lost),
 	)
 	if err != nil {
+		s.giveUp()
 		return err
 	}
 	s.client = client
 	return nil
+}
+
+// close leaves the group and ends the client. What the broker doesn't answer within
+// CommitTimeout is given up: a member that waits for the group to be divided would otherwise
+// be waited for until RebalanceTimeout.
+func (s *subscription) close() {
+	// A member that doesn't say that it leaves is waited for until its session ends.
+	ctx, cancel := context.WithTimeout(context.Background(), s.cfg.CommitTimeout)
+	defer cancel()
+	if err := s.client.LeaveGroupContext(ctx); err != nil {
+		s.cfg.Logger.Warn("the broker was not told that this member leaves the group", "error", err)
+	}
+	s.giveUp()
+	s.client.CloseAllowingRebalance()
 }
 
 // newTopicPatience is how long a topic may be unknown at the start: one that was just
@@ -128,6 +146,7 @@ type subscription struct {
 	cluster Cluster
 	topics  []string
 	client  *kgo.Client
+	giveUp  context.CancelFunc // fails what the client waits for
 	handler outbox.Handler
 	cfg     SubscribeConfig
 	handles map[string]bool // event types
@@ -163,12 +182,6 @@ func (s *subscription) run() (again bool) {
 	committer.Wait()
 	if !s.remade { // the offsets are those of the old topic
 		s.commitLast(ended)
-	}
-	// A member that doesn't say that it leaves is waited for until its session ends.
-	ctx, cancel := context.WithTimeout(context.Background(), s.cfg.CommitTimeout)
-	defer cancel()
-	if err := s.client.LeaveGroupContext(ctx); err != nil {
-		s.cfg.Logger.Warn("the broker was not told that this member leaves the group", "error", err)
 	}
 	return s.remade
 }

@@ -418,3 +418,23 @@ func TestTopologyOfAConsumer(t *testing.T) {
 	c.waitAll(t, all)
 	eventually(t, "the group has committed", func() bool { return r.unacked("the-group") == 0 })
 }
+
+// TestEndBeforeTheGroupIsDivided: a broker that lets a member wait for its share of the group
+// does not keep the subscription from ending.
+func TestEndBeforeTheGroupIsDivided(t *testing.T) {
+	t.Parallel()
+	r := newRig(t, 1)
+	waiting, release := make(chan struct{}), make(chan struct{})
+	t.Cleanup(func() { close(release) })
+	waits := sync.OnceFunc(func() { close(waiting) })
+	r.cluster.ControlKey(int16(kmsg.SyncGroup), func(kmsg.Request) (kmsg.Response, error, bool) {
+		waits()
+		r.cluster.SleepControl(func() { <-release })
+		return nil, nil, false
+	})
+	cfg := subscribeConfig()
+	cfg.CommitTimeout = 100 * time.Millisecond
+	stop := r.subscribe(newConsumer(nil), cfg)
+	<-waiting
+	stop()
+}
