@@ -16,6 +16,10 @@ import (
 // drops. And it holds what outbox.Tx can't: a prepared statement, a plain *sql.Tx.
 type guardConnector struct{ driver.Connector }
 
+// Guard puts the guard of [Connector] around another connector of go-sql-driver's
+// connections, such as one that tests make. [Connector] has it already.
+func Guard(c driver.Connector) driver.Connector { return guardConnector{c} }
+
 func (c guardConnector) Connect(ctx context.Context) (driver.Conn, error) {
 	conn, err := c.Connector.Connect(ctx)
 	if err != nil {
