@@ -18,15 +18,17 @@ type Client struct {
 	Name string
 
 	// Gate, when set, is passed before every request and after every reply. It may
-	// wait, as a stopped process does; an error says that the process is dead.
-	Gate func() error
+	// wait, as a stopped process does, until ctx ends; any other error than ctx's
+	// says that the process is dead. database/sql holds locks meanwhile, which a
+	// bubble's clock doesn't pass by: so a wait must not outlast ctx.
+	Gate func(ctx context.Context) error
 }
 
-func (c *Client) gate() error {
+func (c *Client) gate(ctx context.Context) error {
 	if c.Gate == nil {
 		return nil
 	}
-	return c.Gate()
+	return c.Gate(ctx)
 }
 
 // Connector makes a process's connections to the server.
@@ -42,7 +44,7 @@ func (c connector) Driver() driver.Driver { return nil }
 var errRefused = &net.OpError{Op: "dial", Net: "tcp", Err: errors.New("connection refused")}
 
 func (c connector) Connect(ctx context.Context) (driver.Conn, error) {
-	if err := c.client.gate(); err != nil {
+	if err := c.client.gate(ctx); err != nil {
 		return nil, errRefused
 	}
 	op := Op{Client: c.client.Name, Name: "CONNECT"}
@@ -53,7 +55,7 @@ func (c connector) Connect(ctx context.Context) (driver.Conn, error) {
 	case <-ctx.Done():
 		return nil, ctx.Err()
 	}
-	if err := c.client.gate(); err != nil {
+	if err := c.client.gate(ctx); err != nil {
 		return nil, errRefused
 	}
 	wire := c.server.wire(op)
@@ -84,8 +86,10 @@ type conn struct {
 // ReadTimeout at most, and until ctx ends, which closes the connection.
 func (c *conn) do(ctx context.Context, name, sql string, args []driver.NamedValue) (*result, error) {
 	ses := c.session
-	if ses.client.gate() != nil || c.broken {
-		c.lose()
+	if err := c.gate(ctx); err != nil {
+		return nil, err
+	}
+	if c.broken {
 		return nil, mysql.ErrInvalidConn
 	}
 	if err := ctx.Err(); err != nil {
@@ -116,13 +120,33 @@ func (c *conn) do(ctx context.Context, name, sql string, args []driver.NamedValu
 		a.err = mysql.ErrInvalidConn
 		c.lose()
 	}
-	if ses.client.gate() != nil {
-		a.err = mysql.ErrInvalidConn
+	if err := c.gate(ctx); err != nil {
+		return nil, err
 	}
 	if errors.Is(a.err, mysql.ErrInvalidConn) {
 		c.lose()
 	}
 	return a.result, a.err
+}
+
+// gate passes the client's. A process that is stopped closes no connection before it goes on.
+func (c *conn) gate(ctx context.Context) error {
+	client := c.session.client
+	err := client.gate(ctx)
+	switch {
+	case err == nil:
+		return nil
+	case ctx.Err() == nil:
+		c.lose()
+		return mysql.ErrInvalidConn
+	case !c.broken:
+		c.broken = true
+		go func() {
+			_ = client.gate(context.Background())
+			c.session.hangUp()
+		}()
+	}
+	return ctx.Err()
 }
 
 func (c *conn) lose() {
