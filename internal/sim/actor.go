@@ -109,6 +109,9 @@ func (a *actor) at(ctx context.Context, p fault.Point) error {
 	if err := a.goOn(); err != nil {
 		return err
 	}
+	if tag := fakemysql.TagOf(ctx); tag != "" { // of those that are here at once, one comes first
+		time.Sleep(time.Duration(1 + a.w.mix(0, string(p), tag)%1000))
+	}
 	f, ok := a.w.triggered(a.role, string(p), func(f Fault) bool { return f.Point == p })
 	if !ok {
 		return nil

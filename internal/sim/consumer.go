@@ -9,6 +9,7 @@ import (
 	"github.com/go-sql-driver/mysql"
 
 	"github.com/outboxgen/outboxgen/internal/history"
+	"github.com/outboxgen/outboxgen/internal/sim/fakemysql"
 	"github.com/outboxgen/outboxgen/runtime/outbox"
 )
 
@@ -44,8 +45,15 @@ type handler struct {
 	a *actor
 }
 
+// handleNote is of an event's handling.
+type handleNote string
+
+// Tag tells what is done at once by one process apart.
+func (n handleNote) Tag() string { return "handle " + string(n) }
+
 // Handle implements outbox.Handler.
 func (h *handler) Handle(ctx context.Context, e outbox.Envelope) (outbox.Handling, error) {
+	ctx = fakemysql.WithNote(ctx, handleNote(e.ID.String()))
 	handling, err := h.Consumer.Handle(ctx, e)
 	if h.a.isDead() {
 		return handling, err

@@ -18,6 +18,7 @@ type Plan struct {
 	Batch    int           // events a claim
 	Latency  time.Duration // the longest way to the database, or to the broker, and back
 	Faults   []Fault
+	Tell     bool // all that happens, in Result.Steps
 }
 
 // Request is a business operation.

@@ -78,6 +78,9 @@ func laneOf(e outbox.Envelope) int64 {
 // claimNote takes down what a claim has leased.
 type claimNote struct{ store *shadowStore }
 
+// Tag tells what is done at once by one process apart.
+func (*claimNote) Tag() string { return "claim" }
+
 func (n *claimNote) leased(lane, version int64) {
 	n.store.mu.Lock()
 	defer n.store.mu.Unlock()
@@ -88,15 +91,19 @@ func (n *claimNote) leased(lane, version int64) {
 type settleNote struct {
 	role   string
 	owner  string
+	first  string
 	leases map[string]int64
 }
+
+// Tag tells what is done at once by one process apart.
+func (n *settleNote) Tag() string { return "settle " + n.first }
 
 // Settle implements outbox.Store.
 func (s *shadowStore) Settle(ctx context.Context, b *outbox.Batch, outcomes []outbox.EventOutcome) (outbox.Settlement, error) {
 	s.mu.Lock()
 	leases := s.claimed[b]
 	s.mu.Unlock()
-	ctx = fakemysql.WithNote(ctx, &settleNote{s.role, b.Owner.ID.String(), leases})
+	ctx = fakemysql.WithNote(ctx, &settleNote{s.role, b.Owner.ID.String(), b.Events[0].Key, leases})
 	settled, err := s.Store.Settle(ctx, b, outcomes)
 	if err == nil {
 		for _, key := range settled.Lost {
@@ -105,6 +112,17 @@ func (s *shadowStore) Settle(ctx context.Context, b *outbox.Batch, outcomes []ou
 	}
 	return settled, err
 }
+
+// Renew implements outbox.Store.
+func (s *shadowStore) Renew(ctx context.Context, b *outbox.Batch, length time.Duration) (int, error) {
+	return s.Store.Renew(fakemysql.WithNote(ctx, renewNote(b.Events[0].Key)), b, length)
+}
+
+// renewNote is of a renewal.
+type renewNote string
+
+// Tag tells what is done at once by one process apart.
+func (n renewNote) Tag() string { return "renew " + string(n) }
 
 // publisher is a process's way to the broker.
 type publisher struct{ a *actor }
@@ -115,8 +133,10 @@ func (p *publisher) Publish(ctx context.Context, messages []outbox.Envelope) []e
 	if p.a.goOn() != nil {
 		return all(len(messages), outbox.PublishUnknown(errDead))
 	}
+	first := messages[0].ID.String()
+	time.Sleep(time.Duration(1 + w.mix(0, "PUBLISH", first)%1000)) // as at the points
 	f, _ := w.triggered(p.a.role, "PUBLISH", func(f Fault) bool { return f.Op == "PUBLISH" })
-	results := p.publish(ctx, messages, f)
+	results := p.publish(ctx, messages, first, f)
 	if p.a.goOn() != nil {
 		results = all(len(messages), outbox.PublishUnknown(errDead))
 	}
@@ -124,7 +144,7 @@ func (p *publisher) Publish(ctx context.Context, messages []outbox.Envelope) []e
 	return results
 }
 
-func (p *publisher) publish(ctx context.Context, messages []outbox.Envelope, f Fault) []error {
+func (p *publisher) publish(ctx context.Context, messages []outbox.Envelope, first string, f Fault) []error {
 	w := p.a.w
 	unknown := all(len(messages), outbox.PublishUnknown(errCut))
 	switch f.Action {
@@ -147,13 +167,9 @@ func (p *publisher) publish(ctx context.Context, messages []outbox.Envelope, f F
 			return append(unknown[:1:1], all(len(messages)-1, outbox.PublishHeldBack(errCut))...)
 		}
 	}
-	w.mu.Lock()
-	w.sent[p.a.role]++
-	n := uint64(w.sent[p.a.role])
-	w.mu.Unlock()
-	sleep(ctx, w.delay(n, p.a.role+" publish"))
+	sleep(ctx, w.delay(p.a.role, "publish", first))
 	results := w.broker.Publish(ctx, messages)
-	sleep(ctx, w.delay(n, p.a.role+" confirm"))
+	sleep(ctx, w.delay(p.a.role, "confirm", first))
 	switch f.Action {
 	case CutReply:
 		return unknown

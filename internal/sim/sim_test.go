@@ -4,6 +4,7 @@ import (
 	"flag"
 	"fmt"
 	"runtime"
+	"slices"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -81,10 +82,22 @@ func TestPlans(t *testing.T) {
 // The same plan takes the same course: else a seed would replay nothing.
 func TestReplay(t *testing.T) {
 	defer Install()()
-	each(t, 1_000_000, 60, func(t *testing.T, seed uint64) {
+	each(t, 1_000_000, *seeds/10, func(t *testing.T, seed uint64) {
 		p := NewPlan(seed)
+		p.Tell = true
 		if a, b := Run(t, p), Run(t, p); a.Trace != b.Trace {
-			t.Errorf("plan of seed %d took two courses, %x and %x", seed, a.Trace, b.Trace)
+			t.Errorf("plan of seed %d took two courses:\n%s", seed, firstDifference(a.Steps, b.Steps))
 		}
 	})
+}
+
+func firstDifference(a, b []string) string {
+	slices.Sort(a) // what happens at the same moment has no order
+	slices.Sort(b)
+	for i := range min(len(a), len(b)) {
+		if a[i] != b[i] {
+			return fmt.Sprintf("  %q\n  %q", a[max(0, i-5):min(len(a), i+5)], b[max(0, i-5):min(len(b), i+5)])
+		}
+	}
+	return fmt.Sprintf("  %d and %d steps", len(a), len(b))
 }

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"hash/crc32"
 	"log/slog"
+	"strings"
 	"sync"
 	"testing"
 	"testing/synctest"
@@ -39,11 +40,11 @@ type world struct {
 
 	mu     sync.Mutex
 	passed map[string]int // points and requests, by role and name
-	sent   map[string]int // messages on their way, for their latency
 	actors []*actor
 	ids    map[uuid.UUID]int // the requests' indexes, by event id
 	slots  map[int]bool      // requests whose slot is taken
 	trace  uint64
+	steps  []string
 }
 
 // Result is a run's.
@@ -52,6 +53,7 @@ type Result struct {
 	History   history.History
 	Verdicts  []history.Verdict
 	Trace     uint64        // the same for runs that took the same course
+	Steps     []string      // of a plan with Tell
 	Simulated time.Duration // how long the run took by the bubble's clock
 	Deadlocks int
 	LockWaits int
@@ -86,7 +88,7 @@ func newWorld(t *testing.T, p Plan) *world {
 	w := &world{
 		plan: p, variant: lanes, begin: time.Now(),
 		healed: make(chan struct{}),
-		passed: map[string]int{}, sent: map[string]int{}, ids: map[uuid.UUID]int{}, slots: map[int]bool{},
+		passed: map[string]int{}, ids: map[uuid.UUID]int{}, slots: map[int]bool{},
 	}
 	if p.Rows {
 		w.variant = unordered
@@ -103,7 +105,7 @@ func newWorld(t *testing.T, p Plan) *world {
 		t.Fatal(err)
 	}
 	w.broker = outboxtest.NewBroker(outboxtest.BrokerConfig{
-		RedeliveryDelay: 200 * time.Millisecond, AckWait: 5 * time.Second, Logger: w.log,
+		RedeliveryDelay: 200 * time.Millisecond, AckWait: 5 * time.Second, Latency: w.deliveryLatency, Logger: w.log,
 	})
 	w.broker.OnPublish(w.onPublish)
 	w.broker.OnAck(w.rec.acked)
@@ -199,7 +201,8 @@ func (w *world) drain() {
 		}
 	}
 	w.rec.history.Deadline = limit
-	for begin := time.Now(); ; time.Sleep(250 * time.Millisecond) {
+	for begin := time.Now(); ; {
+		time.Sleep(250 * time.Millisecond)
 		settled := w.written() && w.published()
 		if settled && w.handled() {
 			return
@@ -255,7 +258,7 @@ func (w *world) close() {
 func (w *world) result() Result {
 	h := w.rec.history
 	return Result{
-		Plan: w.plan, History: h, Verdicts: history.Check(h), Trace: w.trace, Simulated: time.Since(w.begin),
+		Plan: w.plan, History: h, Verdicts: history.Check(h), Trace: w.trace, Steps: w.steps, Simulated: time.Since(w.begin),
 		Deadlocks: w.server.Deadlocks, LockWaits: w.server.LockWaits,
 	}
 }
@@ -276,12 +279,15 @@ func (w *world) mix(n uint64, texts ...string) uint64 {
 // moment doesn't count.
 func (w *world) note(texts ...string) {
 	w.trace += w.mix(uint64(time.Since(w.begin)), texts...)
+	if w.plan.Tell {
+		w.steps = append(w.steps, fmt.Sprintf("%15d %s", time.Since(w.begin), strings.Join(texts, " ")))
+	}
 }
 
-// latency is of the way there or back. No two are the same, so that what happens at
-// once in different processes has an order.
+// latency is of the way there or back. To connect takes none: whether a connection is
+// free at the moment at which one is given back is a matter of chance.
 func (w *world) latency(op fakemysql.Op) time.Duration {
-	if op.Client == nobody {
+	if op.Client == nobody || op.Name == "CONNECT" {
 		return 0
 	}
 	way := "to"
@@ -289,23 +295,25 @@ func (w *world) latency(op fakemysql.Op) time.Duration {
 		way = "from"
 	}
 	w.mu.Lock()
-	defer w.mu.Unlock()
-	key := op.Client + op.Name + way
-	w.sent[key]++
-	n := w.sent[key]
 	w.note(op.Client, op.Name, way)
-	return w.delay(uint64(n), key)
+	w.mu.Unlock()
+	return w.delay(op.Client, op.Name, op.Tag, way)
 }
 
-func (w *world) delay(n uint64, key string) time.Duration {
-	return 100*time.Microsecond + time.Duration(w.mix(n, key)%uint64(w.plan.Latency/2))
+// deliveryLatency is of the way from the broker to a consumer.
+func (w *world) deliveryLatency(ctx context.Context) time.Duration {
+	return w.delay(ctx.Value(actorKey{}).(*actor).role, "delivery")
 }
 
+// delay is how long something takes. Of things that begin at the same moment no two take
+// the same, so that their order depends on nothing but the plan.
+func (w *world) delay(what ...string) time.Duration {
+	return 100*time.Microsecond + time.Duration(w.mix(uint64(time.Since(w.begin)), what...)%uint64(w.plan.Latency/2))
+}
+
+// restartDelay is how long a role stays without a process.
 func (w *world) restartDelay(role string) time.Duration {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	w.sent["restart"+role]++
-	return 500*time.Millisecond + time.Duration(w.mix(uint64(w.sent["restart"+role]), "restart", role)%uint64(3*time.Second))
+	return 500*time.Millisecond + time.Duration(w.mix(uint64(time.Since(w.begin)), "restart", role)%uint64(3*time.Second))
 }
 
 // nobody is a client without latency and faults.
@@ -322,7 +330,9 @@ func (w *world) triggered(role, place string, here func(Fault) bool) (Fault, boo
 	}
 	key := role + " " + place
 	w.passed[key]++
-	w.note(role, place)
+	if place != "CONNECT" {
+		w.note(role, place)
+	}
 	for _, f := range w.plan.Faults {
 		if here(f) && f.Role == role && f.Nth == w.passed[key] {
 			w.rec.fault(f)

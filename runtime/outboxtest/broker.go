@@ -1,6 +1,7 @@
 package outboxtest
 
 import (
+	"context"
 	"errors"
 	"log/slog"
 	"slices"
@@ -18,6 +19,11 @@ type BrokerConfig struct {
 	// delivered again, unless the handler's error says how long that is. Defaults
 	// to 10 ms.
 	RedeliveryDelay time.Duration
+
+	// Latency is how long a subscriber, whose context it gets, takes to learn that there may
+	// be something for it. Simulations give each its own, so that the one who gets a message
+	// is the same each time. Defaults to none.
+	Latency func(ctx context.Context) time.Duration
 
 	// AckWait is how long a message may be out without an answer before it is delivered
 	// again, to whoever has room: its handler may have been stopped. A late

@@ -116,6 +116,14 @@ func (s *subscription) next(ctx context.Context) (*outgoing, error) {
 		case <-ctx.Done():
 		}
 		timer.Stop()
+		if latency := s.broker.cfg.Latency; latency != nil {
+			timer.Reset(latency(ctx))
+			select {
+			case <-timer.C:
+			case <-ctx.Done():
+			}
+			timer.Stop()
+		}
 	}
 }
 

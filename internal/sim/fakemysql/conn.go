@@ -47,13 +47,15 @@ func (c connector) Connect(ctx context.Context) (driver.Conn, error) {
 	if err := c.client.gate(ctx); err != nil {
 		return nil, errRefused
 	}
-	op := Op{Client: c.client.Name, Name: "CONNECT"}
-	timer := time.NewTimer(c.server.latency(op) + c.server.latency(Op{op.Client, op.Name, true}))
-	defer timer.Stop()
-	select {
-	case <-timer.C:
-	case <-ctx.Done():
-		return nil, ctx.Err()
+	op := Op{Client: c.client.Name, Name: "CONNECT", Tag: TagOf(ctx)}
+	if d := c.server.latency(op) + c.server.latency(op.back()); d > 0 {
+		timer := time.NewTimer(d)
+		defer timer.Stop()
+		select {
+		case <-timer.C:
+		case <-ctx.Done():
+			return nil, ctx.Err()
+		}
 	}
 	if err := c.client.gate(ctx); err != nil {
 		return nil, errRefused
@@ -80,6 +82,15 @@ func (s *Server) wire(op Op) Wire {
 type conn struct {
 	session *session
 	broken  bool
+	tag     string // of the last context that had a note: COMMIT has none
+}
+
+// TagOf is the tag of the note that ctx has, or empty.
+func TagOf(ctx context.Context) string {
+	if n, ok := ctx.Value(noteKey{}).(interface{ Tag() string }); ok {
+		return n.Tag()
+	}
+	return ""
 }
 
 // do sends a request and waits for the reply, as go-sql-driver does: for a
@@ -95,7 +106,10 @@ func (c *conn) do(ctx context.Context, name, sql string, args []driver.NamedValu
 	if err := ctx.Err(); err != nil {
 		return nil, err
 	}
-	r := &request{op: Op{Client: ses.client.Name, Name: name}, sql: sql, note: ctx.Value(noteKey{}), reply: make(chan answer, 1)}
+	if ctx != context.Background() {
+		c.tag = TagOf(ctx)
+	}
+	r := &request{op: Op{Client: ses.client.Name, Name: name, Tag: c.tag}, sql: sql, note: ctx.Value(noteKey{}), reply: make(chan answer, 1)}
 	for _, a := range args {
 		v, err := fromDriver(a.Value)
 		if err != nil {
@@ -103,7 +117,6 @@ func (c *conn) do(ctx context.Context, name, sql string, args []driver.NamedValu
 		}
 		r.args = append(r.args, v)
 	}
-	r.wire = ses.server.wire(r.op)
 	ses.server.mu.Lock()
 	ses.inFlight++
 	ses.server.mu.Unlock()

@@ -24,7 +24,8 @@ type Config struct {
 	// Latency is how long a request, or a reply, is on its way. Defaults to none.
 	Latency func(Op) time.Duration
 
-	// Wire says what happens to a request. Defaults to nothing.
+	// Wire says what happens to a request, when it has come to the end of its way. Defaults to
+	// nothing.
 	Wire func(Op) Wire
 
 	// OnCommit is told each change at its commit, in the server's order. It must not
@@ -36,6 +37,7 @@ type Config struct {
 type Op struct {
 	Client string
 	Name   string // sqlc's name of the statement; CONNECT, BEGIN, COMMIT, ROLLBACK; else the statement
+	Tag    string // of the note of its transaction, when that has a method Tag
 	Reply  bool   // for Latency: the way back
 }
 
@@ -48,7 +50,7 @@ type Wire struct {
 	// server for its IdleWait.
 	Silent bool
 
-	// Late is how much later the request arrives. A client that has given up by then does not
+	// Late is how much later the request arrives at the server. A client that has given up by then does not
 	// take it back.
 	Late time.Duration
 

@@ -48,8 +48,12 @@ type request struct {
 // serve takes a request through the network and the server.
 func (ses *session) serve(r *request) {
 	s := ses.server
-	if d := s.latency(r.op) + r.wire.Late; d > 0 {
+	if d := s.latency(r.op); d > 0 {
 		time.Sleep(d)
+	}
+	r.wire = s.wire(r.op)
+	if r.wire.Late > 0 {
+		time.Sleep(r.wire.Late)
 	}
 	s.mu.Lock()
 	var a answer
@@ -77,10 +81,15 @@ func (ses *session) serve(r *request) {
 	if r.wire.Silent {
 		return
 	}
-	if d := s.latency(Op{r.op.Client, r.op.Name, true}); d > 0 {
+	if d := s.latency(r.op.back()); d > 0 {
 		time.Sleep(d)
 	}
 	r.reply <- a
+}
+
+func (op Op) back() Op {
+	op.Reply = true
+	return op
 }
 
 func (s *Server) latency(op Op) time.Duration {
