@@ -106,6 +106,9 @@ func (a *actor) isDead() bool {
 
 // at is passed at the points of the runtime.
 func (a *actor) at(ctx context.Context, p fault.Point) error {
+	if a.w.explorer != nil {
+		return a.w.explorer.park(ctx, a, p)
+	}
 	if err := a.goOn(); err != nil {
 		return err
 	}

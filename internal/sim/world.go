@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"hash/crc32"
 	"log/slog"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -25,13 +26,14 @@ const tenant = 7
 
 // world is a run in its bubble.
 type world struct {
-	plan    Plan
-	variant variant
-	server  *fakemysql.Server
-	broker  *outboxtest.Broker
-	log     *slog.Logger
-	rec     recorder
-	begin   time.Time
+	plan     Plan
+	explorer *explorer // nil when the plan decides
+	variant  variant
+	server   *fakemysql.Server
+	broker   *outboxtest.Broker
+	log      *slog.Logger
+	rec      recorder
+	begin    time.Time
 
 	ctx     context.Context
 	end     context.CancelFunc
@@ -99,7 +101,7 @@ func newWorld(t *testing.T, p Plan) *world {
 	w.ctx, w.end = context.WithCancel(context.Background())
 	w.server = fakemysql.New(fakemysql.Config{
 		MariaDB: p.MariaDB, ReadTimeout: readWait, LockWait: time.Second,
-		Latency: w.latency, Wire: w.wire, OnCommit: w.rec.changed,
+		Latency: w.latency, Wire: w.wire, OnCommit: w.rec.changed, OnReply: w.replied,
 	})
 	if err := w.server.Apply(append(w.variant.schema[:len(w.variant.schema):len(w.variant.schema)], ownSchema...)...); err != nil {
 		t.Fatal(err)
@@ -290,6 +292,9 @@ func (w *world) latency(op fakemysql.Op) time.Duration {
 	if op.Client == nobody || op.Name == "CONNECT" {
 		return 0
 	}
+	if w.explorer != nil { // what begins at once is still one after the other
+		return time.Duration(slices.Index(relayRoles, op.Client)) * time.Microsecond
+	}
 	way := "to"
 	if op.Reply {
 		way = "from"
@@ -305,9 +310,19 @@ func (w *world) deliveryLatency(ctx context.Context) time.Duration {
 	return w.delay(ctx.Value(actorKey{}).(*actor).role, "delivery")
 }
 
+// replied is told of all replies.
+func (w *world) replied(op fakemysql.Op, args []string, rows [][]string, affected int64, err error) {
+	if w.explorer != nil {
+		w.explorer.replied(op, args, rows, affected, err)
+	}
+}
+
 // delay is how long something takes. Of things that begin at the same moment no two take
 // the same, so that their order depends on nothing but the plan.
 func (w *world) delay(what ...string) time.Duration {
+	if w.explorer != nil {
+		return 0
+	}
 	return 100*time.Microsecond + time.Duration(w.mix(uint64(time.Since(w.begin)), what...)%uint64(w.plan.Latency/2))
 }
 

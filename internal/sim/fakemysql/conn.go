@@ -139,7 +139,32 @@ func (c *conn) do(ctx context.Context, name, sql string, args []driver.NamedValu
 	if errors.Is(a.err, mysql.ErrInvalidConn) {
 		c.lose()
 	}
+	ses.server.tell(r, a)
 	return a.result, a.err
+}
+
+// tell calls OnReply.
+func (s *Server) tell(r *request, a answer) {
+	if s.cfg.OnReply == nil {
+		return
+	}
+	var rows [][]string
+	var affected int64
+	if a.result != nil {
+		for _, row := range a.result.rows {
+			rows = append(rows, words(row))
+		}
+		affected = a.result.affected
+	}
+	s.cfg.OnReply(r.op, words(r.args), rows, affected, a.err)
+}
+
+func words(values []value) []string {
+	out := make([]string, len(values))
+	for i, v := range values {
+		out[i] = v.words()
+	}
+	return out
 }
 
 // gate passes the client's. A process that is stopped closes no connection before it goes on.

@@ -28,6 +28,9 @@ type Config struct {
 	// nothing.
 	Wire func(Op) Wire
 
+	// OnReply is told what a client is answered. It must not call the server.
+	OnReply func(op Op, args []string, rows [][]string, affected int64, err error)
+
 	// OnCommit is told each change at its commit, in the server's order. It must not
 	// call the server.
 	OnCommit func(Change)
