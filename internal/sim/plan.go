@@ -3,6 +3,7 @@ package sim
 import (
 	"fmt"
 	"math/rand/v2"
+	"slices"
 	"strings"
 	"time"
 
@@ -15,6 +16,7 @@ type Plan struct {
 	Rows     bool // ordering: none
 	MariaDB  bool
 	Requests []Request
+	Relays   int           // processes, 1 to 3
 	Batch    int           // events a claim
 	Latency  time.Duration // the longest way to the database, or to the broker, and back
 	Faults   []Fault
@@ -129,11 +131,10 @@ func PointActions(p fault.Point) []Action {
 
 const (
 	writers = 3
-	relays  = 3
 
 	lease      = 6 * time.Second
 	readWait   = 2 * time.Second // the driver's ReadTimeout
-	poll       = time.Second
+	poll       = 1500 * time.Millisecond
 	backoffMax = 2 * time.Second
 	deadline   = 2*lease + backoffMax
 	faultTime  = 25 * time.Second
@@ -151,7 +152,8 @@ func NewPlan(seed uint64) Plan {
 	r := rand.New(rand.NewPCG(seed, 0x6f7574626f786765))
 	p := Plan{
 		Seed: seed, Rows: r.IntN(4) == 0, MariaDB: r.IntN(2) == 0,
-		Batch: 1 + r.IntN(4), Latency: []time.Duration{2, 10, 60}[r.IntN(3)] * time.Millisecond,
+		Relays: []int{1, 2, 2, 3, 3}[r.IntN(5)],
+		Batch:  1 + r.IntN(4), Latency: []time.Duration{2, 10, 60}[r.IntN(3)] * time.Millisecond,
 	}
 	aggregates := 1 + r.IntN(4)
 	for range 4 + r.IntN(8) {
@@ -173,7 +175,7 @@ func NewPlan(seed uint64) Plan {
 		return p // without a fault nothing at all may be repeated
 	}
 	for range 1 + r.IntN(6) {
-		p.Faults = append(p.Faults, newFault(r, p.Rows))
+		p.Faults = append(p.Faults, newFault(r, p))
 	}
 	return p
 }
@@ -206,12 +208,13 @@ func consumersOf(rows bool) []string {
 	return consumerRoles
 }
 
-func newFault(r *rand.Rand, rows bool) Fault {
+func newFault(r *rand.Rand, p Plan) Fault {
+	relays := relayRoles[:p.Relays]
 	duration := func() time.Duration { // now and then longer than a lease
 		return between(r, 100*time.Millisecond, []time.Duration{time.Second, 4 * time.Second, 12 * time.Second}[r.IntN(3)])
 	}
 	group := r.IntN(3)
-	role := pick(r, [][]string{writerRoles, relayRoles, consumersOf(rows)}[group])
+	role := pick(r, [][]string{writerRoles, relays, consumersOf(p.Rows)}[group])
 	switch r.IntN(10) {
 	case 0, 1, 2, 3: // at a point
 		points := pointsOf("WRC"[group])
@@ -220,7 +223,7 @@ func newFault(r *rand.Rand, rows bool) Fault {
 		return f
 	case 4, 5, 6: // on a request
 		relayOps := laneOps
-		if rows {
+		if p.Rows {
 			relayOps = rowOps
 		}
 		f := Fault{Role: role, Op: pick(r, [][]string{writerOps, relayOps, consumerOps}[group]), Nth: 1 + r.IntN(4)}
@@ -230,7 +233,7 @@ func newFault(r *rand.Rand, rows bool) Fault {
 		}
 		return f
 	case 7: // on a publish
-		f := Fault{Role: pick(r, relayRoles), Op: "PUBLISH", Nth: 1 + r.IntN(4), For: duration()}
+		f := Fault{Role: pick(r, relays), Op: "PUBLISH", Nth: 1 + r.IntN(4), For: duration()}
 		f.Action = pick(r, []Action{CutRequest, CutReply, CutReply, SilentRequest, SilentReply, Late})
 		return f
 	default:
@@ -238,7 +241,7 @@ func newFault(r *rand.Rand, rows bool) Fault {
 		f.Action = pick(r, []Action{Restart, Restart, ReadOnly, Forward, Back, BrokerDown, Unanswered, LoseAcks, Twice, Redeliver, Terminate, Pause, Pause})
 		switch f.Action {
 		case Terminate:
-			f.Role = pick(r, append(relayRoles[:relays:relays], consumersOf(rows)...))
+			f.Role = pick(r, append(slices.Clip(relays), consumersOf(p.Rows)...))
 		case Pause:
 			f.Role = role
 		case Forward:

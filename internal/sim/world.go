@@ -3,7 +3,6 @@ package sim
 import (
 	"context"
 	"fmt"
-	"hash/crc32"
 	"log/slog"
 	"slices"
 	"strings"
@@ -159,7 +158,7 @@ func (w *world) run() {
 		journal := newJournal(w, i)
 		w.supervise(role, journal.run)
 	}
-	for _, role := range relayRoles {
+	for _, role := range relayRoles[:w.plan.Relays] {
 		w.supervise(role, w.runRelay)
 	}
 	for _, role := range consumersOf(w.plan.Rows) {
@@ -269,7 +268,9 @@ func (w *world) result() Result {
 func (w *world) mix(n uint64, texts ...string) uint64 {
 	x := w.plan.Seed*0x9e3779b97f4a7c15 + n
 	for _, t := range texts {
-		x ^= uint64(crc32.ChecksumIEEE([]byte(t)))
+		for i := range len(t) { // FNV-1a
+			x = (x ^ uint64(t[i])) * 0x100000001b3
+		}
 		x = (x ^ x>>30) * 0xbf58476d1ce4e5b9
 		x = (x ^ x>>27) * 0x94d049bb133111eb
 		x ^= x >> 31

@@ -143,7 +143,7 @@ func aggregateOf(order int64) string { return fmt.Sprintf("order/%d", order) }
 func (w *world) lookUp() {
 	a := w.newActor("reader")
 	defer close(a.ended)
-	for n := uint64(1); sleep(w.ctx, 700*time.Millisecond); n++ {
+	for n := uint64(1); sleep(w.ctx, 1500*time.Millisecond); n++ {
 		if w.isHealed() {
 			return
 		}
