@@ -174,6 +174,12 @@ func NewPlan(seed uint64) Plan {
 	if r.IntN(50) == 0 {
 		return p // without a fault nothing at all may be repeated
 	}
+	if r.IntN(20) == 0 { // a relay alone: it may lease again what it still has to mark
+		p.Relays = 1
+		p.Faults = append(p.Faults,
+			Fault{Role: relayRoles[0], Point: fault.RelayConfirmed, Nth: 1 + r.IntN(3), Action: Stop, For: between(r, lease, 2*lease)},
+			Fault{Role: relayRoles[0], Op: "LockLanes", Nth: 1 + r.IntN(3), Action: Late, For: between(r, time.Second, readWait)})
+	}
 	for range 1 + r.IntN(6) {
 		p.Faults = append(p.Faults, newFault(r, p))
 	}

@@ -175,10 +175,11 @@ func (s *Server) insertRows(t *tx, ins *insertion, e *env) (*result, error) {
 		if err != nil {
 			return nil, err
 		}
-		if err := s.insertRow(t, ins, values, e); err != nil {
+		n, err := s.insertRow(t, ins, values, e)
+		if err != nil {
 			return nil, err
 		}
-		out.affected++
+		out.affected += n
 		out.lastID = id
 	}
 	return out, nil
@@ -209,7 +210,8 @@ func (t *table) fill(columns []int, given []expr, e *env) (values []value, id in
 	return values, id, nil
 }
 
-func (s *Server) insertRow(t *tx, ins *insertion, values []value, e *env) error {
+// insertRow returns 1 for a row, 2 for one that was changed instead, and 0 when it was so before.
+func (s *Server) insertRow(t *tx, ins *insertion, values []value, e *env) (int64, error) {
 	tbl := ins.table
 	key := tbl.keyOf(values)
 	want := shared
@@ -222,13 +224,13 @@ func (s *Server) insertRow(t *tx, ins *insertion, values []value, e *env) error 
 			r = tbl.place(key)
 			r.grant(t, exclusive)
 			t.write(r, values)
-			return nil
+			return 1, nil
 		}
 		if _, err := s.lock(t, r, want, false); err != nil {
-			return err
+			return 0, err
 		}
 		if t.ended {
-			return errLost
+			return 0, errLost
 		}
 		if tbl.rows[key] != r { // it was removed while this one waited
 			continue
@@ -239,14 +241,16 @@ func (s *Server) insertRow(t *tx, ins *insertion, values []value, e *env) error 
 				continue
 			}
 			t.write(r, values)
-			return nil
+			return 1, nil
 		}
 		if ins.update == nil {
-			return s.duplicate(tbl, values)
+			return 0, s.duplicate(tbl, values)
 		}
 		e.next = values
-		s.set(t, r, ins.update, e)
-		return nil
+		if s.set(t, r, ins.update, e) {
+			return 2, nil
+		}
+		return 0, nil
 	}
 }
 
