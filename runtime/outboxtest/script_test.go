@@ -206,16 +206,25 @@ func TestCutLink(t *testing.T) {
 		synctest.Wait()
 		cut()
 		b.Publish(t.Context(), []outbox.Envelope{brokersuite.Event("a", 2)})
-		close(first.on)
-		synctest.Wait()
-		if n := len(first.take()); n != 1 || b.Unacked("recorder") != 2 || acks != 0 {
-			t.Errorf("over the lost connection: %d deliveries, %d unacknowledged, %d acknowledgements; want 1, 2, 0", n, b.Unacked("recorder"), acks)
-		}
 		second := &recorder{}
-		go func() { _ = b.Subscribe(t.Context(), second) }()
+		other, cancel := context.WithCancel(t.Context())
+		go func() { _ = b.Subscribe(other, second) }()
 		synctest.Wait()
 		if n := len(second.take()); n != 2 || b.Unacked("recorder") != 0 || acks != 2 {
 			t.Errorf("over another one: %d deliveries, %d unacknowledged, %d acknowledgements; want 2, 0, 2", n, b.Unacked("recorder"), acks)
+		}
+		b.Pause() // nobody gets anything
+		b.Redeliver(b.Published()[0].ID)
+		close(first.on)
+		synctest.Wait()
+		if b.Unacked("recorder") != 1 || acks != 2 {
+			t.Errorf("over the lost connection: %d unacknowledged, %d acknowledgements; want 1, 2", b.Unacked("recorder"), acks)
+		}
+		cancel()
+		b.Resume()
+		synctest.Wait()
+		if n := len(first.take()); n != 1 || b.Unacked("recorder") != 1 {
+			t.Errorf("over the lost connection: %d deliveries, %d unacknowledged; want 1, 1", n, b.Unacked("recorder"))
 		}
 	})
 }
