@@ -16,6 +16,10 @@ import (
 // drops. And it holds what outbox.Tx can't: a prepared statement, a plain *sql.Tx.
 type guardConnector struct{ driver.Connector }
 
+// Guard puts the guard of [Connector] around another connector of go-sql-driver's
+// connections, such as one that tests make. [Connector] has it already.
+func Guard(c driver.Connector) driver.Connector { return guardConnector{c} }
+
 func (c guardConnector) Connect(ctx context.Context) (driver.Conn, error) {
 	conn, err := c.Connector.Connect(ctx)
 	if err != nil {
@@ -49,12 +53,14 @@ type guardConn struct {
 	inTx     bool
 	poison   error // what ended the transaction; nil while it is sound
 	readOnly bool  // the server said so: after a failover it is no longer the primary
+	unended  bool  // a COMMIT or ROLLBACK failed: the transaction may be open
 }
 
 // IsValid implements driver.Validator. A connection to a server that has become
 // read-only is not kept: the next one may reach the new primary, where this one
-// would fail for as long as it is used.
-func (c *guardConn) IsValid() bool { return !c.readOnly && c.mysqlConn.IsValid() }
+// would fail for as long as it is used. Nor is one whose transaction may be open: what
+// the next one to use it writes would not be committed.
+func (c *guardConn) IsValid() bool { return !c.readOnly && !c.unended && c.mysqlConn.IsValid() }
 
 func (c *guardConn) err() error {
 	if c.poison != nil {
@@ -166,11 +172,14 @@ func (t *guardTx) Commit() error {
 	}
 	t.conn.inTx = false
 	err := t.inner.Commit()
+	t.conn.unended = err != nil
 	t.conn.note(err)
 	return err
 }
 
 func (t *guardTx) Rollback() error {
 	t.conn.inTx, t.conn.poison = false, nil
-	return t.inner.Rollback()
+	err := t.inner.Rollback()
+	t.conn.unended = err != nil
+	return err
 }

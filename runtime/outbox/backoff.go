@@ -2,8 +2,9 @@ package outbox
 
 import (
 	"context"
-	"math/rand/v2"
 	"time"
+
+	"github.com/outboxgen/outboxgen/internal/fault"
 )
 
 // backoff returns first doubled n-1 times, at most limit, less a random part of
@@ -17,7 +18,7 @@ func backoff(first, limit time.Duration, n int) time.Duration {
 			d *= 2
 		}
 	}
-	return d - rand.N(d/2+1)
+	return d - fault.Jitter(d/2)
 }
 
 // sleep waits for d or until ctx ends, and reports whether it waited d.

@@ -1,6 +1,7 @@
 package outboxtest
 
 import (
+	"context"
 	"errors"
 	"log/slog"
 	"slices"
@@ -18,6 +19,16 @@ type BrokerConfig struct {
 	// delivered again, unless the handler's error says how long that is. Defaults
 	// to 10 ms.
 	RedeliveryDelay time.Duration
+
+	// Latency is how long a subscriber, whose context it gets, takes to learn that there may
+	// be something for it. Simulations give each its own, so that the one who gets a message
+	// is the same each time. Defaults to none.
+	Latency func(ctx context.Context) time.Duration
+
+	// AckWait is how long a message may be out without an answer before it is delivered
+	// again, to whoever has room: its handler may have been stopped. A late
+	// acknowledgement counts all the same. Defaults to for ever.
+	AckWait time.Duration
 
 	// Logger gets handlers' errors and panics. Defaults to slog.Default().
 	Logger *slog.Logger
@@ -50,6 +61,7 @@ type Broker struct {
 	lostConfirms int
 	lostAcks     int
 	hook         func(outbox.Envelope) error
+	onAck        func(consumer string, e outbox.Envelope)
 }
 
 // ErrClosed is returned by a broker after Close.
@@ -110,6 +122,12 @@ func (b *Broker) LoseConfirms(n int) { b.change(func() { b.lostConfirms = n }) }
 // OnPublish calls hook for every message before it is stored. An error from it is the
 // message's result, as it is. nil removes the hook.
 func (b *Broker) OnPublish(hook func(outbox.Envelope) error) { b.change(func() { b.hook = hook }) }
+
+// OnAck calls hook with every acknowledgement that counts, before it does. The hook must not
+// call the broker. nil removes it.
+func (b *Broker) OnAck(hook func(consumer string, e outbox.Envelope)) {
+	b.change(func() { b.onAck = hook })
+}
 
 // Pause lets the broker take messages without answering: Publish waits until
 // Resume, and then stores, or until its context ends, and then answers

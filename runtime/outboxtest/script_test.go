@@ -186,3 +186,83 @@ func TestSeveralSubscriptionsShare(t *testing.T) {
 		}
 	})
 }
+
+// What a lost connection had out is delivered again, to another one, and what it still says
+// counts for nothing.
+func TestCutLink(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b := outboxtest.NewBroker(outboxtest.BrokerConfig{Logger: slog.New(slog.DiscardHandler)})
+		defer b.Close()
+		acks := 0
+		b.OnAck(func(consumer string, _ outbox.Envelope) {
+			if consumer == "recorder" {
+				acks++
+			}
+		})
+		ctx, cut := outboxtest.WithLink(t.Context())
+		first := &stuck{recorder: &recorder{}, on: make(chan struct{})}
+		go func() { _ = b.Subscribe(ctx, first) }()
+		b.Publish(t.Context(), []outbox.Envelope{brokersuite.Event("a", 1)})
+		synctest.Wait()
+		cut()
+		b.Publish(t.Context(), []outbox.Envelope{brokersuite.Event("a", 2)})
+		second := &recorder{}
+		other, cancel := context.WithCancel(t.Context())
+		go func() { _ = b.Subscribe(other, second) }()
+		synctest.Wait()
+		if n := len(second.take()); n != 2 || b.Unacked("recorder") != 0 || acks != 2 {
+			t.Errorf("over another one: %d deliveries, %d unacknowledged, %d acknowledgements; want 2, 0, 2", n, b.Unacked("recorder"), acks)
+		}
+		b.Pause() // nobody gets anything
+		b.Redeliver(b.Published()[0].ID)
+		close(first.on)
+		synctest.Wait()
+		if b.Unacked("recorder") != 1 || acks != 2 {
+			t.Errorf("over the lost connection: %d unacknowledged, %d acknowledgements; want 1, 2", b.Unacked("recorder"), acks)
+		}
+		cancel()
+		b.Resume()
+		synctest.Wait()
+		if n := len(first.take()); n != 1 || b.Unacked("recorder") != 1 {
+			t.Errorf("over the lost connection: %d deliveries, %d unacknowledged; want 1, 1", n, b.Unacked("recorder"))
+		}
+	})
+}
+
+// stuck handles when it is told to.
+type stuck struct {
+	*recorder
+	on chan struct{}
+}
+
+func (s *stuck) Handle(ctx context.Context, e outbox.Envelope) (outbox.Handling, error) {
+	<-s.on
+	return s.recorder.Handle(ctx, e)
+}
+
+func TestAckWait(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b := outboxtest.NewBroker(outboxtest.BrokerConfig{AckWait: time.Minute, Logger: slog.New(slog.DiscardHandler)})
+		defer b.Close()
+		first, second := &stuck{recorder: &recorder{}, on: make(chan struct{})}, &recorder{}
+		go func() { _ = b.Subscribe(t.Context(), first) }()
+		b.Publish(t.Context(), []outbox.Envelope{brokersuite.Event("a", 1)})
+		synctest.Wait()
+		go func() { _ = b.Subscribe(t.Context(), second) }()
+		time.Sleep(59 * time.Second)
+		if n := len(second.take()); n != 0 {
+			t.Errorf("%d deliveries to another one before AckWait is over", n)
+		}
+		time.Sleep(2 * time.Second)
+		synctest.Wait()
+		if n := len(second.take()); n != 1 || b.Unacked("recorder") != 0 {
+			t.Errorf("%d deliveries to another one after AckWait, %d unacknowledged", n, b.Unacked("recorder"))
+		}
+		close(first.on)
+		synctest.Wait()
+		time.Sleep(2 * time.Minute)
+		if n := len(second.take()); n != 0 {
+			t.Errorf("%d deliveries after both have acknowledged", n)
+		}
+	})
+}

@@ -19,7 +19,7 @@ const shutdownTimeout = 20 * time.Second
 type group struct {
 	types      []string
 	acked      map[int]bool
-	flight     map[int]bool
+	flight     map[int]*outgoing
 	due        map[int]time.Time // of those given back: not before
 	deliveries map[int]int
 	from       int // nothing below waits: it is acknowledged or of another type
@@ -47,14 +47,15 @@ func (b *Broker) Subscribe(ctx context.Context, h outbox.Handler) error {
 	defer b.running.Done()
 	g, ok := b.groups[h.Name()]
 	if !ok {
-		g = &group{acked: make(map[int]bool), flight: make(map[int]bool), due: make(map[int]time.Time), deliveries: make(map[int]int)}
+		g = &group{acked: make(map[int]bool), flight: make(map[int]*outgoing), due: make(map[int]time.Time), deliveries: make(map[int]int)}
 		b.groups[h.Name()] = g
 	}
 	g.types, g.from = h.EventTypes(), 0
 	b.mu.Unlock()
 
 	concurrency := max(h.Limits().Concurrency, 1)
-	s := &subscription{broker: b, group: g, room: concurrency, busy: make(map[aggregate]bool)}
+	s := &subscription{broker: b, name: h.Name(), group: g, room: concurrency, busy: make(map[aggregate]bool)}
+	linkOf(ctx).add(s)
 	engine := delivery.New(ctx, delivery.Config{
 		Handler: h, Concurrency: concurrency,
 		Backoff: b.cfg.RedeliveryDelay, MaxBackoff: b.cfg.RedeliveryDelay, NoJitter: true,
@@ -82,17 +83,21 @@ func (b *Broker) Subscribe(ctx context.Context, h outbox.Handler) error {
 // subscription is one call of Subscribe. What changes is under the broker's lock.
 type subscription struct {
 	broker *Broker
+	name   string // the consumer's
 	group  *group
+	cut    bool               // its connection is lost
 	room   int                // how many more messages may be out
 	busy   map[aggregate]bool // those that have one out
 }
 
 // outgoing is a message that is out, in one copy or several.
 type outgoing struct {
+	sub      *subscription
 	index    int
 	envelope outbox.Envelope
-	number   int // of the delivery, from 1
-	open     int // copies
+	until    time.Time // when it is given up, with AckWait
+	number   int       // of the delivery, from 1
+	open     int       // copies
 	failed   bool
 	after    time.Duration
 }
@@ -111,6 +116,14 @@ func (s *subscription) next(ctx context.Context) (*outgoing, error) {
 		case <-ctx.Done():
 		}
 		timer.Stop()
+		if latency := s.broker.cfg.Latency; latency != nil {
+			timer.Reset(latency(ctx))
+			select {
+			case <-timer.C:
+			case <-ctx.Done():
+			}
+			timer.Stop()
+		}
 	}
 }
 
@@ -125,7 +138,7 @@ func (s *subscription) take(ctx context.Context) (d *outgoing, due time.Duration
 		return nil, 0, nil, ErrClosed
 	case ctx.Err() != nil:
 		return nil, 0, nil, ctx.Err()
-	case b.down || b.paused || s.room == 0:
+	case b.down || b.paused || s.cut || s.room == 0:
 		return nil, due, b.changed, nil
 	}
 	now := time.Now()
@@ -138,17 +151,29 @@ func (s *subscription) take(ctx context.Context) (d *outgoing, due time.Duration
 			continue
 		}
 		key := aggregate{e.AggregateType, e.AggregateID}
-		if g.flight[i] || s.busy[key] {
+		if out := g.flight[i]; out != nil {
+			if b.cfg.AckWait == 0 {
+				continue
+			}
+			if wait := out.until.Sub(now); wait > 0 {
+				due = min(due, wait)
+				continue
+			}
+			delete(g.flight, i)
+		}
+		if s.busy[key] {
 			continue
 		}
 		if wait := g.due[i].Sub(now); wait > 0 {
 			due = min(due, wait)
 			continue
 		}
-		g.flight[i], s.busy[key] = true, true
+		s.busy[key] = true
 		s.room--
 		g.deliveries[i]++
-		return &outgoing{index: i, envelope: e, number: g.deliveries[i], open: b.copies}, 0, nil, nil
+		d = &outgoing{sub: s, index: i, envelope: e, until: now.Add(b.cfg.AckWait), number: g.deliveries[i], open: b.copies}
+		g.flight[i] = d
+		return d, 0, nil, nil
 	}
 	return nil, due, b.changed, nil
 }
@@ -162,11 +187,15 @@ func (s *subscription) settle(d *outgoing, ok bool, after time.Duration) {
 		if d.open--; d.open > 0 {
 			return
 		}
-		delete(g.flight, d.index)
 		delete(s.busy, aggregate{d.envelope.AggregateType, d.envelope.AggregateID})
 		s.room++
-		delete(g.due, d.index)
+		current := g.flight[d.index] == d
+		if current {
+			delete(g.flight, d.index)
+			delete(g.due, d.index)
+		}
 		switch {
+		case s.cut, d.failed && !current:
 		case d.failed:
 			g.due[d.index] = time.Now().Add(d.after)
 		case b.down:
@@ -176,6 +205,9 @@ func (s *subscription) settle(d *outgoing, ok bool, after time.Duration) {
 			b.cfg.Stats.AckFailed.Add(1)
 		default:
 			b.cfg.Stats.Acked.Add(1)
+			if b.onAck != nil {
+				b.onAck(s.name, d.envelope)
+			}
 			g.acked[d.index] = true
 		}
 	})

@@ -2,10 +2,10 @@ package delivery
 
 import (
 	"log/slog"
-	"math/rand/v2"
 	"sync"
 	"time"
 
+	"github.com/outboxgen/outboxgen/internal/fault"
 	"github.com/outboxgen/outboxgen/runtime/outbox"
 )
 
@@ -97,7 +97,7 @@ func (g *gate) close(cause error, try bool) (others bool) {
 		g.pause = min(2*g.pause, maxPause)
 	}
 	g.trying = false
-	g.until = time.Now().Add(g.pause - rand.N(g.pause/4+1))
+	g.until = time.Now().Add(g.pause - fault.Jitter(g.pause/4))
 	g.notify()
 	return g.tries >= ownTries
 }

@@ -1,0 +1,103 @@
+package sim
+
+import (
+	"flag"
+	"fmt"
+	"runtime"
+	"slices"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/outboxgen/outboxgen/internal/history"
+)
+
+var (
+	seed  = flag.Uint64("sim.seed", 0, "run the plan of this seed alone, and tell of it")
+	seeds = flag.Int("sim.seeds", 1000, "how many plans to run")
+	first = flag.Uint64("sim.first", 1, "the seed of the first of them")
+)
+
+// each runs f for n seeds from the first on, on all processors.
+func each(t *testing.T, from uint64, n int, f func(t *testing.T, seed uint64)) {
+	var next atomic.Uint64
+	t.Run("plans", func(t *testing.T) {
+		for worker := range runtime.GOMAXPROCS(0) {
+			t.Run(fmt.Sprint(worker), func(t *testing.T) {
+				t.Parallel()
+				for !t.Failed() {
+					i := next.Add(1) - 1
+					if i >= uint64(n) {
+						return
+					}
+					f(t, from+i)
+				}
+			})
+		}
+	})
+}
+
+func judge(t *testing.T, r Result) {
+	t.Helper()
+	failed := r.Failed()
+	if len(failed) == 0 {
+		return
+	}
+	t.Errorf("plan of seed %d fails; run it again with: make sim SEED=%d\n%s", r.Plan.Seed, r.Plan.Seed, describe(r, failed))
+}
+
+func describe(r Result, verdicts []history.Verdict) string {
+	var b strings.Builder
+	for _, f := range r.Plan.Faults {
+		fmt.Fprintf(&b, "  fault %v\n", f)
+	}
+	for _, v := range verdicts {
+		fmt.Fprintf(&b, "  %s %s: %s\n", v.Invariant, v.Result, v.Claim)
+		for _, e := range v.Evidence {
+			fmt.Fprintf(&b, "      %s\n", e)
+		}
+	}
+	return b.String()
+}
+
+func TestPlans(t *testing.T) {
+	defer Install()()
+	if *seed != 0 {
+		r := Run(t, NewPlan(*seed))
+		t.Logf("%v simulated, %d deadlocks, %d lock waits, trace %x\n%s", r.Simulated, r.Deadlocks, r.LockWaits, r.Trace, describe(r, r.Verdicts))
+		judge(t, r)
+		return
+	}
+	begin := time.Now()
+	var simulated atomic.Int64
+	each(t, *first, *seeds, func(t *testing.T, seed uint64) {
+		r := Run(t, NewPlan(seed))
+		simulated.Add(int64(r.Simulated))
+		judge(t, r)
+	})
+	t.Logf("%d plans in %v, %v simulated", *seeds, time.Since(begin), time.Duration(simulated.Load()))
+}
+
+// The same plan takes the same course: else a seed would replay nothing.
+func TestReplay(t *testing.T) {
+	defer Install()()
+	each(t, 1_000_000, *seeds/10, func(t *testing.T, seed uint64) {
+		p := NewPlan(seed)
+		p.Tell = true
+		if a, b := Run(t, p), Run(t, p); a.Trace != b.Trace {
+			t.Errorf("plan of seed %d took two courses:\n%s", seed, firstDifference(a.Steps, b.Steps))
+		}
+	})
+}
+
+func firstDifference(a, b []string) string {
+	slices.Sort(a) // what happens at the same moment has no order
+	slices.Sort(b)
+	for i := range min(len(a), len(b)) {
+		if a[i] != b[i] {
+			return fmt.Sprintf("  %q\n  %q", a[max(0, i-5):min(len(a), i+5)], b[max(0, i-5):min(len(b), i+5)])
+		}
+	}
+	return fmt.Sprintf("  %d and %d steps", len(a), len(b))
+}
