@@ -47,7 +47,8 @@ func TestAbortedIsNotRead(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer other.Close()
-	aborted, err := encode(brokersuite.Event("order-1", 1))
+	sent := events(1, 1)
+	aborted, err := encode(brokersuite.Event(sent[0].AggregateID, 0)) // so that it would be handled first
 	if err == nil {
 		err = other.BeginTransaction()
 	}
@@ -61,10 +62,11 @@ func TestAbortedIsNotRead(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	sent := events(1, 1)
 	r.publish(r.publisher(PublisherConfig{}), sent)
 	c := newConsumer(nil)
-	r.subscribe(c, subscribeConfig())
+	cluster := r.via()
+	cluster.Options = append(cluster.Options, kgo.FetchIsolationLevel(kgo.ReadUncommitted()))
+	r.subscribeVia(cluster, c, subscribeConfig())
 	c.waitAll(t, sent)
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -98,21 +100,67 @@ func TestSubscriptionsOptions(t *testing.T) {
 func TestOtherTypesAreCommitted(t *testing.T) {
 	t.Parallel()
 	r := newRig(t, 1)
+	p := r.publisher(PublisherConfig{})
 	sent, other := events(1, 1), brokersuite.Event("order-1", 2)
 	other.Type = brokersuite.TypeOther
-	r.publish(r.publisher(PublisherConfig{}), append(sent, other))
+	c := newConsumer(nil)
+	r.subscribe(c, subscribeConfig())
+	r.publish(p, append(sent, other))
+	c.waitAll(t, sent)
+	eventually(t, "all is committed", func() bool { return r.unacked(c.Name()) == 0 })
 	r.put([]byte(`{"specversion": "1.0", "id": "0198f1d2-0000-7000-8000-000000000001", "source": "orders", "type": "order.archived",
 		"subject": "order-1", "time": "2026-02-03T04:05:06Z", "datacontenttype": "application/json",
 		"aggregatetype": "order", "aggregateversion": 3, "schemaversion": 1, "data": {}}`),
 		map[string]string{contentType: outbox.StructuredType})
-	c := newConsumer(nil)
-	r.subscribe(c, subscribeConfig())
-	c.waitAll(t, sent)
-	eventually(t, "all is committed", func() bool { return r.unacked(c.Name()) == 0 })
+	eventually(t, "again", func() bool { return r.unacked(c.Name()) == 0 })
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if len(c.finished) != 1 || len(c.parked) != 0 {
 		t.Errorf("%d events handled, %d parked, want one handled", len(c.finished), len(c.parked))
+	}
+}
+
+// TestHandlersEndFirst: a member leaves its group when its handlers have ended.
+func TestHandlersEndFirst(t *testing.T) {
+	t.Parallel()
+	r := newRig(t, 1)
+	sent := events(1, 1)
+	r.publish(r.publisher(PublisherConfig{}), sent)
+	left, leave := context.WithCancel(t.Context())
+	r.cluster.Fault(kfake.Fault{
+		Keys: []kmsg.Key{kmsg.LeaveGroup}, Observe: true, Count: -1,
+		When: func(kmsg.Request) bool { leave(); return true },
+	})
+	entered, ending := make(chan struct{}), make(chan struct{})
+	c := newConsumer(func(context.Context, outbox.Envelope) error {
+		close(entered)
+		<-ending
+		select {
+		case <-left.Done():
+			t.Error("the member has left, and a handler runs")
+		case <-time.After(200 * time.Millisecond): // longer than it takes to leave
+		}
+		return nil
+	})
+	stop := r.subscribe(c, subscribeConfig())
+	<-entered
+	close(ending)
+	stop()
+	if left.Err() == nil {
+		t.Error("the member hasn't left: the test shows nothing")
+	}
+	if n := r.unacked(c.Name()); n != 0 {
+		t.Errorf("%d events are not committed at the end", n)
+	}
+}
+
+// TestNoAssignmentAfterTheEnd: a partition that comes while the subscription ends is left to others.
+func TestNoAssignmentAfterTheEnd(t *testing.T) {
+	t.Parallel()
+	s := &subscription{ctx: t.Context(), partitions: make(map[topicPartition]*partition), ended: true}
+	s.assigned(t.Context(), nil, map[string][]int32{topic: {0}})
+	if len(s.partitions) != 0 {
+		t.Error("it was taken")
 	}
 }
 
@@ -154,8 +202,8 @@ func TestFetchingPauses(t *testing.T) {
 func TestPausedPartitionComesBack(t *testing.T) {
 	t.Parallel()
 	r := newRig(t, 2)
-	all := events(50, 8)
-	r.publish(r.publisher(PublisherConfig{}), all)
+	all := events(50, 120) // more in each partition than two polls return
+	r.publish(r.publisher(PublisherConfig{Unordered: true}), all)
 	var failing atomic.Bool
 	failing.Store(true)
 	called := make(chan struct{}, 1)

@@ -43,6 +43,25 @@ func TestFailedHoldsBack(t *testing.T) {
 	}
 }
 
+// TestUnknownHoldsBack: behind an event whose outcome an answer leaves open nothing of its
+// aggregate is sent.
+func TestUnknownHoldsBack(t *testing.T) {
+	t.Parallel()
+	r := newRig(t, 1)
+	p := r.publisher(PublisherConfig{})
+	sent := events(1, 3)
+	fault := r.refuse(kerr.RequestTimedOut, -1, sent[0].ID)
+	results := p.Publish(t.Context(), sent)
+	fault.Remove()
+	wantKind(t, "the answer leaves it open", results[0], outbox.FailureUnknown)
+	for _, err := range results[1:] {
+		wantKind(t, "behind it", err, outbox.FailureHeldBack)
+	}
+	if n := len(r.stored()); n != 1 {
+		t.Errorf("%d events are stored, want the first alone", n)
+	}
+}
+
 // TestUnordered: events of one aggregate go one at a time, unless the outbox has no order.
 func TestUnordered(t *testing.T) {
 	t.Parallel()
@@ -72,8 +91,9 @@ func TestGivesUpOnBrokenConnections(t *testing.T) {
 		When: func(kmsg.Request) bool { r.network.cut(); return true },
 	})
 	wantKind(t, "never answered", p.Publish(t.Context(), events(1, 1))[0], outbox.FailureUnknown)
-	if n := observed.Hits(); n != recordRetries+1 {
-		t.Errorf("it was sent %d times, want %d", n, recordRetries+1)
+	// A connection may break before the broker has read what was sent.
+	if n := observed.Hits(); n == 0 || n > recordRetries+1 {
+		t.Errorf("it was sent %d times, want at most %d", n, recordRetries+1)
 	}
 }
 
