@@ -69,12 +69,13 @@ func TestGateEndsWithTheContext(t *testing.T) {
 		g := &gate{}
 		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
 		defer cancel()
-		var calls sync.WaitGroup
-		calls.Go(func() { gated{slow{}, g, newRecord(nil)}.Publish(ctx, nil) })
-		if err := g.shut(t.Context(), 0); err != nil {
-			t.Fatal(err)
+		shut := make(chan error, 1)
+		go func() { shut <- g.shut(t.Context(), 0) }()
+		synctest.Wait()
+		gated{slow{}, g, newRecord(nil)}.Publish(ctx, nil)
+		if err := <-shut; err != nil {
+			t.Error(err)
 		}
-		calls.Wait()
 	})
 }
 

@@ -21,8 +21,8 @@ type proxy struct {
 // link is one client's connection.
 type link struct {
 	client, server net.Conn
-	asked          int  // bytes from the client since held
-	answered       bool // the server has said something after an event since then
+	asked          int  // bytes from the client since hold
+	answered       bool // the server has said something that is kept back
 	kept           []byte
 	ended          bool
 }
@@ -56,7 +56,8 @@ func (p *proxy) dial(ctx context.Context, network, target string) (net.Conn, err
 	return new(net.Dialer).DialContext(ctx, network, addr)
 }
 
-// hold keeps back what the servers say until release or cut.
+// hold keeps back what a server says on a connection with an event until release or cut.
+// Other connections work, so that a client can make one anew.
 func (p *proxy) hold() {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -66,9 +67,9 @@ func (p *proxy) hold() {
 	}
 }
 
-// leastMessage is less than any event takes on the wire and more than what clients send
-// to keep a connection or to look for something, in bytes.
-const leastMessage = 300
+// leastMessage is more than clients send to make a connection or to look for something, and
+// less than two events take on the wire, in bytes.
+const leastMessage = 600
 
 // awaitHeld returns when a server has answered, since hold, on a connection with an event.
 func (p *proxy) awaitHeld(ctx context.Context) error {
@@ -210,11 +211,11 @@ func (p *proxy) noteAsked(l *link, b []byte) bool {
 }
 
 func (p *proxy) keepBack(l *link, b []byte) bool {
-	if !p.held {
+	if !p.held || l.asked < leastMessage {
 		return false
 	}
-	l.kept = append(l.kept, b...)
-	if l.asked >= leastMessage && len(b) > 0 {
+	if len(b) > 0 {
+		l.kept = append(l.kept, b...)
 		l.answered = true
 		p.changed.tell()
 	}

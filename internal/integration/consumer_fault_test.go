@@ -151,7 +151,7 @@ func TestLockedDedupRowIsNotCounted(t *testing.T) {
 		consumer := report(impatient(t, server), tally)
 		fails(t, consumer, e, outbox.FailureHeldBack, 0) // 1205
 		short := patience()
-		short.Timeout = 100 * time.Millisecond
+		short.Timeout = time.Second
 		fails(t, orderevents.NewSalesReport(db, effect(tally), short), e, outbox.FailureHeldBack, 0) // its own time is over first
 		if err := other.Rollback(); err != nil {
 			t.Fatal(err)

@@ -12,9 +12,12 @@ import (
 	"os/exec"
 	"path/filepath"
 	"runtime"
+	"slices"
 	"strings"
 	"sync"
 	"time"
+
+	"github.com/outboxgen/outboxgen/internal/throwaway"
 )
 
 // Cluster is a running Kafka.
@@ -191,15 +194,15 @@ func (c *Cluster) Stop() {
 
 // freePorts returns ports that were free a moment ago.
 func freePorts(n int) ([]int, error) {
-	ports := make([]int, n)
-	for i := range ports {
-		l, err := net.Listen("tcp", "127.0.0.1:0")
+	ports := make([]int, 0, n)
+	for len(ports) < n {
+		port, err := throwaway.FreePort()
 		if err != nil {
 			return nil, err
 		}
-		defer l.Close() // all at the end, so that they differ
-		addr, _ := l.Addr().(*net.TCPAddr)
-		ports[i] = addr.Port
+		if !slices.Contains(ports, port) {
+			ports = append(ports, port)
+		}
 	}
 	return ports, nil
 }

@@ -2,6 +2,7 @@ package kafka
 
 import (
 	"errors"
+	"maps"
 	"slices"
 	"strings"
 	"testing"
@@ -9,6 +10,7 @@ import (
 
 	"github.com/twmb/franz-go/pkg/kadm"
 	"github.com/twmb/franz-go/pkg/kfake"
+	"github.com/twmb/franz-go/pkg/kmsg"
 
 	"github.com/outboxgen/outboxgen/runtime/outbox"
 )
@@ -87,6 +89,38 @@ func TestEnsure(t *testing.T) {
 	_, err = Ensure(t.Context(), cluster, topology, EnsureConfig{Create: true, Partitions: 5})
 	if got := differencesOf(t, err); !slices.Equal(got, want) {
 		t.Errorf("a difference was overwritten: got %q, want %q", got, want)
+	}
+}
+
+// TestEnsureCreates: a new topic is asked for with all that a confirm rests on, whatever the
+// broker's defaults are.
+func TestEnsureCreates(t *testing.T) {
+	t.Parallel()
+	r := newRig(t, 1)
+	var asked []kmsg.CreateTopicsRequestTopic
+	r.cluster.Fault(kfake.Fault{
+		Keys: []kmsg.Key{kmsg.CreateTopics}, Observe: true, Count: -1,
+		When: func(req kmsg.Request) bool {
+			if c, ok := req.(*kmsg.CreateTopicsRequest); ok && asked == nil {
+				asked = c.Topics
+			}
+			return true
+		},
+	})
+	cluster := Cluster{Brokers: r.brokers, Options: quick()}
+	if _, err := Ensure(t.Context(), cluster, topologyOf("new"), EnsureConfig{Create: true, ReplicationFactor: 1, Retention: -1}); err != nil {
+		t.Fatal(err)
+	}
+	if len(asked) != 1 || asked[0].NumPartitions != defaultPartitions || asked[0].ReplicationFactor != 1 {
+		t.Fatalf("asked for %+v", asked)
+	}
+	got := make(map[string]string)
+	for _, c := range asked[0].Configs {
+		got[c.Name] = *c.Value
+	}
+	want := map[string]string{"min.insync.replicas": "1", "cleanup.policy": "delete", "retention.ms": "-1"}
+	if !maps.Equal(got, want) {
+		t.Errorf("asked for %v, want %v", got, want)
 	}
 }
 

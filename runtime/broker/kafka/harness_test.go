@@ -118,6 +118,7 @@ func through(n *network, brokers []string) Cluster {
 		kgo.HeartbeatInterval(50*time.Millisecond),
 		kgo.FetchMaxWait(250*time.Millisecond),
 		kgo.SessionTimeout(2*time.Second),
+		kgo.AutoCommitInterval(100*time.Millisecond), // which must not take effect
 	)}
 }
 

@@ -97,14 +97,15 @@ func TestRefusedBatch(t *testing.T) {
 
 func TestMessageTooLarge(t *testing.T) {
 	t.Parallel()
-	r := newRig(t, 1)
-	limit := "5000"
-	_, err := kadm.NewClient(r.admin).AlterTopicConfigs(t.Context(),
-		[]kadm.AlterConfig{{Op: kadm.SetConfig, Name: "max.message.bytes", Value: &limit}}, topic)
-	if err != nil {
-		t.Fatal(err)
-	}
 	for name, cfg := range map[string]PublisherConfig{"broker": {}, "client": {MaxMessageBytes: 5000}} {
+		r := newRig(t, 1)
+		if limit := "5000"; name == "broker" {
+			_, err := kadm.NewClient(r.admin).AlterTopicConfigs(t.Context(),
+				[]kadm.AlterConfig{{Op: kadm.SetConfig, Name: "max.message.bytes", Value: &limit}}, topic)
+			if err != nil {
+				t.Fatal(err)
+			}
+		}
 		p := r.publisher(cfg)
 		sent := events(50, 1) // together above the limit
 		sent[3].Data = []byte(`"` + strings.Repeat("x", 6000) + `"`)
@@ -141,7 +142,9 @@ func TestTopicIsMadeAnew(t *testing.T) {
 	r := newRig(t, 1)
 	p := r.publisher(PublisherConfig{})
 	c := newConsumer(nil)
-	r.subscribe(c, subscribeConfig())
+	cfg := subscribeConfig()
+	cfg.CommitInterval = time.Hour // so that the old topic's offsets may be committed at the end only
+	r.subscribe(c, cfg)
 	first := events(1, 3)
 	r.publish(p, first)
 	c.waitAll(t, first)
@@ -290,10 +293,17 @@ func TestClosedPublisher(t *testing.T) {
 	t.Parallel()
 	r := newRig(t, 1)
 	p := r.publisher(PublisherConfig{})
+	r.refuse(kerr.InvalidRecord, 1, uuid.Nil) // so that the event is tried alone
 	r.publish(p, events(1, 1))
+	clients := []*kgo.Client{p.bulk.client, p.single.client}
 	p.Close()
 	p.Close()
 	wantKind(t, "closed", p.Publish(t.Context(), events(1, 1))[0], outbox.FailureUnavailable)
+	for i, c := range clients {
+		if c.Context().Err() == nil {
+			t.Errorf("client %d is still open", i+1)
+		}
+	}
 }
 
 func TestPublisherSettings(t *testing.T) {

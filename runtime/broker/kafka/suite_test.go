@@ -16,13 +16,17 @@ func TestPublisherSuite(t *testing.T) {
 	t.Parallel()
 	brokersuite.RunPublisher(t, func(t *testing.T) brokersuite.PublisherFixture {
 		r := newRig(t, 3)
+		p := r.publisher(PublisherConfig{AckTimeout: 2 * time.Second})
 		return brokersuite.PublisherFixture{
-			Publisher: r.publisher(PublisherConfig{AckTimeout: 2 * time.Second}),
+			Publisher: p,
 			Stored:    func(*testing.T) []outbox.Envelope { return r.stored() },
 			Stop:      func(*testing.T) { r.cluster.Close() },
 			Start:     func(*testing.T) { r.start() },
-			Stall:     func(*testing.T) { r.network.setMute(true) },
-			Unstall:   func(*testing.T) { r.network.setMute(false); r.network.cut() },
+			Stall: func(*testing.T) {
+				r.publish(p, events(1, 1)) // connected, so that the broker is handed what follows
+				r.network.setMute(true)
+			},
+			Unstall: func(*testing.T) { r.network.setMute(false); r.network.cut() },
 			FailOnce: func(_ *testing.T, id uuid.UUID) {
 				// Once for us; franz-go tries again by itself.
 				r.refuse(kerr.NotEnoughReplicas, recordRetries+1, id)
