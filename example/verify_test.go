@@ -23,38 +23,42 @@ import (
 func TestVerify(t *testing.T) {
 	dbtest.Each(t, func(t *testing.T, server dbtest.Database) { // your own: a DSN of an empty database
 		t.Parallel()
-		outboxtest.Verify(t, outboxtest.Config{
-			DSN:    server.DSN,
-			Schema: tables(),
-			Write: func(ctx context.Context, db *outbox.DB, r outboxtest.Request) (outbox.Outcome, error) {
-				return outcome(accept(ctx, db, r, "apple"))
-			},
-			Refused: func(ctx context.Context, db *outbox.DB, r outboxtest.Request) error {
-				return accept(ctx, db, r, "sold-out")
-			},
-			Business: "SELECT request_id, acceptance_event_id FROM orders",
-			Reconcile: func(ctx context.Context, db *outbox.DB, r outboxtest.Request) (outbox.Reconciled, error) {
-				return orderevents.ReconcileOrderAccepted(ctx, db, r.Number, r.ID)
-			},
-			NewStore: func(db *outbox.DB) outbox.Store { return orderevents.NewStore(db) },
-			Consumers: []outboxtest.Consumer{
-				{
-					New: func(db *outbox.DB) outbox.Handler {
-						return orderevents.NewNotificationPlanner(db, &notificationplanner.Handler{}, nil)
-					},
-					Effects: counting("SELECT COUNT(*) FROM notification_job WHERE tenant_id = ?"),
-				},
-				{
-					New: func(db *outbox.DB) outbox.Handler {
-						return orderevents.NewSalesReport(db, &salesreport.Handler{}, nil)
-					},
-					Effects: counting("SELECT COALESCE(SUM(orders), 0) FROM sales_report WHERE tenant_id = ?"),
-				},
-			},
-			Private: []string{note},
-			Record:  filepath.Join(t.TempDir(), "repeatable-delivery-verification.yaml"), // your own: where you keep it
-		})
+		outboxtest.Verify(t, config(t, server.DSN))
 	})
+}
+
+func config(t *testing.T, dsn string) outboxtest.Config {
+	return outboxtest.Config{
+		DSN:    dsn,
+		Schema: tables(),
+		Write: func(ctx context.Context, db *outbox.DB, r outboxtest.Request) (outbox.Outcome, error) {
+			return outcome(accept(ctx, db, r, "apple"))
+		},
+		Refused: func(ctx context.Context, db *outbox.DB, r outboxtest.Request) error {
+			return accept(ctx, db, r, "sold-out")
+		},
+		Business: "SELECT request_id, acceptance_event_id FROM orders",
+		Reconcile: func(ctx context.Context, db *outbox.DB, r outboxtest.Request) (outbox.Reconciled, error) {
+			return orderevents.ReconcileOrderAccepted(ctx, db, r.Number, r.ID)
+		},
+		NewStore: func(db *outbox.DB) outbox.Store { return orderevents.NewStore(db) },
+		Consumers: []outboxtest.Consumer{
+			{
+				New: func(db *outbox.DB) outbox.Handler {
+					return orderevents.NewNotificationPlanner(db, &notificationplanner.Handler{}, nil)
+				},
+				Effects: counting("SELECT COUNT(*) FROM notification_job WHERE tenant_id = ?"),
+			},
+			{
+				New: func(db *outbox.DB) outbox.Handler {
+					return orderevents.NewSalesReport(db, &salesreport.Handler{}, nil)
+				},
+				Effects: counting("SELECT COALESCE(SUM(orders), 0) FROM sales_report WHERE tenant_id = ?"),
+			},
+		},
+		Private: []string{note},
+		Record:  filepath.Join(t.TempDir(), "repeatable-delivery-verification.yaml"), // your own: where you keep it
+	}
 }
 
 const note = "please ring twice"

@@ -241,6 +241,14 @@ func TestSameJSON(t *testing.T) {
 	}
 }
 
+// What can't be counted is said, and counts for nothing.
+func TestNotCounted(t *testing.T) {
+	v := Check(History{Leaks: &Leaks{Goroutines: 7, NotCounted: []string{"goroutines"}}})[12]
+	if v.Result != Pass || !slices.Contains(v.Evidence, "not counted: goroutines") || !slices.Contains(v.Evidence, "0 connections left") {
+		t.Errorf("%+v", v)
+	}
+}
+
 // Evidence stays short however much went wrong.
 func TestEvidenceIsBounded(t *testing.T) {
 	h := History{Events: []Event{}, Messages: make([]Message, 100)}

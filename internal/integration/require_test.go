@@ -92,6 +92,9 @@ func TestRequireEvent(t *testing.T) {
 			t.Fatalf("%v", events)
 		}
 
+		// With `table_prefix` it is the same.
+		mustExec(t, db, "RENAME TABLE outbox_event TO shop_outbox_event")
+		outboxtest.RequireEvent[orderevents.OrderAccepted](t, db, order.EventID)
 		for _, c := range []struct {
 			name, want string
 			call       func(testing.TB)

@@ -2,7 +2,6 @@ package outboxtest
 
 import (
 	"context"
-	"runtime/pprof"
 	"sync"
 	"testing"
 	"time"
@@ -37,7 +36,7 @@ func Verify(t testing.TB, cfg Config) {
 		t.Fatalf("outboxtest.Verify: %v", err)
 	}
 	defer v.close()
-	pprof.Do(ctx, pprof.Labels(goroutineLabel, v.rec.ExperimentID), func(ctx context.Context) { err = v.run(ctx) })
+	labelled(ctx, v.rec.ExperimentID, func() { err = v.run(ctx) })
 	if err == nil {
 		err = v.judge(ctx)
 	}

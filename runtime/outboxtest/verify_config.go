@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"net"
+	"slices"
 	"time"
 
 	"github.com/go-sql-driver/mysql"
@@ -115,6 +116,7 @@ func (c Config) validate() error {
 		require(consumer.New != nil && consumer.Effects != nil, fmt.Sprintf("Consumers[%d] lacks New or Effects", i))
 	}
 	require((c.Publisher == nil) == (c.Subscribe == nil), "Publisher and Subscribe go together")
+	require(!slices.Contains(c.Private, ""), "a value of Private is empty")
 	require(c.Lease >= minLease, fmt.Sprintf("Lease is below %v", minLease))
 	require(c.Patience > 2*c.Lease, "Patience is not above two leases")
 	cfg, err := c.driver()

@@ -3,6 +3,7 @@ package outboxtest
 import (
 	"context"
 	"errors"
+	"fmt"
 	"time"
 
 	"github.com/google/uuid"
@@ -123,11 +124,16 @@ func (i *injection) reconcile(ctx context.Context, want uuid.UUID) error {
 		return err
 	}
 	defer a.stop()
-	found, err := i.v.cfg.Reconcile(ctx, a.db, i.request)
+	var found outbox.Reconciled
+	i.v.await(ctx, func() bool {
+		found, err = i.v.cfg.Reconcile(ctx, a.db, i.request)
+		return !errors.Is(err, outbox.ErrStillUnknown)
+	})
 	if err != nil {
-		return errors.Join(errors.New("Reconcile"), err)
+		return fmt.Errorf("run Reconcile: %w", err)
 	}
-	i.expect(found.Found && found.EventID == want, "Reconcile found the business row: %v, with the right event: %v", found.Found, found.EventID == want)
+	right := found.Found && found.EventID == want
+	i.expect(right, "Reconcile found the business row with its event: %v", right)
 	i.v.note(func(h *history.History) {
 		h.Requests[len(h.Requests)-1].Reconciled = &found.Found
 	})
