@@ -76,7 +76,7 @@ func newInjection(s *stage) (*injection, error) {
 		place := errorAt[s.Point]
 		switch {
 		case s.Injection == record.DedupError:
-			answer, ok = dedupErrors[s.error%len(dedupErrors)], true
+			answer, ok = dedupErrors[s.variant%len(dedupErrors)], true
 		case place.commit:
 			answer.RollsBack = true // a COMMIT that is refused
 		}
@@ -98,7 +98,7 @@ func (i *injection) delay(s *stage, at func(fault.Point, string)) error {
 	}
 	statement, way := requestAt[s.Point], delayedAt[s.Point]
 	switch {
-	case s.error%2 == 0 && statement.text != "":
+	case s.variant%2 == 0 && statement.text != "":
 		if s.long {
 			late = readTimeout + 500*time.Millisecond
 		}
@@ -107,7 +107,7 @@ func (i *injection) delay(s *stage, at func(fault.Point, string)) error {
 			return sleep(ctx, late)
 		}
 		return i.arm(s, statement, mysqlproxy.Rule{Action: mysqlproxy.Stall})
-	case s.error%2 == 0 && way != nothing:
+	case s.variant%2 == 0 && way != nothing:
 		return i.atBroker(s, way, at, func(ctx context.Context, s *stage, d direction) error {
 			s.inject.wire.hold(d)
 			if err := s.victim().resume(ctx); err != nil {

@@ -206,12 +206,9 @@ func (r *run) complain(res result, outcome record.Result) {
 		}
 	}
 	r.say("  again: %s", res.command())
-	r.record.Inconclusive = append(r.record.Inconclusive, func() []string {
-		if outcome == record.Inconclusive {
-			return []string{res.ident() + " showed nothing"}
-		}
-		return nil
-	}()...)
+	if outcome == record.Inconclusive {
+		r.record.Inconclusive = append(r.record.Inconclusive, res.ident()+" showed nothing")
+	}
 }
 
 // command runs an experiment again.
