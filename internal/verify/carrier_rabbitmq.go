@@ -18,11 +18,11 @@ type rabbitCarrier struct {
 
 func openRabbit(p place) *rabbitCarrier { return &rabbitCarrier{place: p} }
 
-// connector has a heartbeat by which the broker gives up a consumer that stands still.
-func (p place) connector() rabbitmq.Connector {
+// connector has a heartbeat by which the broker gives up who stands still for twice as long.
+func (p place) connector(heartbeat time.Duration) rabbitmq.Connector {
 	return rabbitmq.Connector{
 		URLs:   []string{"amqp://guest:guest@" + p.Addr + "/"},
-		Config: amqp.Config{Heartbeat: redelivery / 2},
+		Config: amqp.Config{Heartbeat: heartbeat},
 	}
 }
 
@@ -32,14 +32,14 @@ func retryDelays() []time.Duration {
 }
 
 func (c *rabbitCarrier) publisher() (p outbox.Publisher, err error) {
-	c.pub, err = rabbitmq.NewPublisher(c.place.connector(), rabbitmq.PublisherConfig{
+	c.pub, err = rabbitmq.NewPublisher(c.place.connector(redelivery/2), rabbitmq.PublisherConfig{
 		Topology: c.place.topology(), AckTimeout: ackTimeout, Backoff: 50 * time.Millisecond, MaxBackoff: outageMax,
 	})
 	return c.pub, err
 }
 
 func (c *rabbitCarrier) subscribe(ctx context.Context, h outbox.Handler, log *slog.Logger) error {
-	return rabbitmq.Subscribe(ctx, c.place.connector(), h, rabbitmq.SubscribeConfig{
+	return rabbitmq.Subscribe(ctx, c.place.connector(redelivery/2), h, rabbitmq.SubscribeConfig{
 		Topology: c.place.topology(), RetryDelays: retryDelays(),
 		Backoff: 100 * time.Millisecond, MaxBackoff: retryMax, Logger: log,
 	})

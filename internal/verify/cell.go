@@ -42,15 +42,18 @@ func (e Experiment) role() string {
 
 // statement is a place in a role's conversation with the database.
 type statement struct {
-	text   string // of which the statement has a part
+	text   string // a part of it
+	or     string // of another one that takes its place at times
 	commit bool   // the COMMIT of its transaction
 }
 
-func (s statement) match(text string) bool { return strings.Contains(text, s.text) }
+func (s statement) match(text string) bool {
+	return strings.Contains(text, s.text) || s.or != "" && strings.Contains(text, s.or)
+}
 
 var (
 	begin     = statement{text: "START TRANSACTION"}
-	insert    = statement{text: "INSERT INTO orders "}
+	business  = statement{text: "INSERT INTO orders ", or: "UPDATE orders "}
 	event     = statement{text: "name: InsertEvent "}
 	stock     = statement{text: "UPDATE stock "}
 	lockFree  = statement{text: "name: LockFreeLanes "}
@@ -67,7 +70,7 @@ func (s statement) atCommit() statement { return statement{text: s.text, commit:
 // the place of a reply, that of the one that leads to it.
 var (
 	requestAt = map[fault.Point]statement{
-		fault.WriterBegun:       insert,
+		fault.WriterBegun:       business,
 		fault.WriterBusiness:    event,
 		fault.WriterCommit:      event.atCommit(),
 		fault.RelaySelected:     leases,
@@ -80,7 +83,7 @@ var (
 	}
 	replyAt = map[fault.Point]statement{
 		fault.WriterBegun:    begin,
-		fault.WriterBusiness: insert,
+		fault.WriterBusiness: business,
 		fault.WriterEvent:    event,
 		fault.WriterReply:    event.atCommit(),
 		fault.WriterZombie:   event.atCommit(),
@@ -94,7 +97,7 @@ var (
 		fault.ConsumerZombie: dedup.atCommit(),
 	}
 	errorAt = map[fault.Point]statement{
-		fault.WriterBegun:    insert,
+		fault.WriterBegun:    business,
 		fault.WriterBusiness: event,
 		fault.WriterEvent:    stock,
 		fault.WriterCommit:   event.atCommit(),

@@ -21,7 +21,7 @@ type choice struct {
 	long      bool          // a delay outlasts leases and the broker's patience
 	wait      time.Duration // between two steps of a fault: up to half a second
 	pace      time.Duration // between two requests
-	error     int           // which of several
+	variant   int           // which of several ways
 	order     int64         // of the first request
 }
 
@@ -34,7 +34,7 @@ func (e Experiment) choose() choice {
 	rng := rand.New(rand.NewPCG(e.Seed, 0))
 	c := choice{
 		relays: 1 + rng.IntN(3), consumers: 1 + rng.IntN(2), early: rng.IntN(3) == 0, long: rng.IntN(2) == 0,
-		wait: time.Duration(rng.IntN(500)) * time.Millisecond, error: rng.IntN(1000), order: 1 + rng.Int64N(1<<40), nth: 1,
+		wait: time.Duration(rng.IntN(500)) * time.Millisecond, variant: rng.IntN(1000), order: 1 + rng.Int64N(1<<40), nth: 1,
 	}
 	if e.needsCompany() {
 		c.relays = max(c.relays, 2)

@@ -51,8 +51,8 @@ func (s *stage) unpublished(ctx context.Context) (n int, err error) {
 }
 
 // handled says what is left to do: everything has to be published, and handled as often as the
-// broker has confirmed it. What a dying relay's connection still had on its way may be in
-// one queue of RabbitMQ's and not in another.
+// broker has confirmed it and has it. What a dying relay's connection still had on its way may be
+// in one queue of RabbitMQ's and not in another; and NATS confirms a repeat that it drops.
 func (s *stage) handled(ctx context.Context) (left string, err error) {
 	if n, err := s.unpublished(ctx); err != nil || n > 0 {
 		return fmt.Sprintf("%d events wait", n), err
@@ -64,18 +64,18 @@ func (s *stage) handled(ctx context.Context) (left string, err error) {
 	if err != nil {
 		return "the broker can't be read", err
 	}
-	stored, count := map[uuid.UUID]bool{}, map[uuid.UUID]int{}
+	stored, count := map[uuid.UUID]int{}, map[uuid.UUID]int{}
 	for _, m := range messages {
-		stored[m.EventID] = true
+		stored[m.EventID]++
 	}
 	for _, r := range s.requests {
-		if !r.Refused && !stored[r.EventID] {
+		if !r.Refused && stored[r.EventID] == 0 {
 			return fmt.Sprintf("the broker doesn't have event %s", r.EventID), nil
 		}
 	}
 	published, deliveries := s.carried()
 	for _, p := range published {
-		if p.Confirmed {
+		if p.Confirmed && count[p.EventID] < stored[p.EventID] {
 			count[p.EventID]++
 		}
 	}

@@ -4,7 +4,10 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"time"
+
+	"github.com/google/uuid"
 
 	"github.com/outboxgen/outboxgen/internal/fault"
 	"github.com/outboxgen/outboxgen/internal/mysqlproxy"
@@ -14,6 +17,7 @@ import (
 // injection is how a fault is brought about.
 type injection struct {
 	script string // for the victim's points; empty when the wire does it
+	others string // for those of the others in its role
 	proxy  *mysqlproxy.Proxy
 	armed  *mysqlproxy.Fault
 	wire   *wire
@@ -40,6 +44,9 @@ func newInjection(s *stage) (*injection, error) {
 	case record.OutcomeStop:
 		at(s.Point, string(fault.Stop))
 		i.act = standStill
+		if s.needsCompany() && s.long {
+			i.others = fmt.Sprintf("%s:delay=%v", fault.RelayOverdue, lease/2)
+		}
 	case record.OutcomeDelay:
 		return i, i.delay(s, at)
 	case record.OutcomePeerKilled:
@@ -69,7 +76,7 @@ func newInjection(s *stage) (*injection, error) {
 		place := errorAt[s.Point]
 		switch {
 		case s.Injection == record.DedupError:
-			answer, ok = dedupErrors[s.error%len(dedupErrors)], true
+			answer, ok = dedupErrors[s.variant%len(dedupErrors)], true
 		case place.commit:
 			answer.RollsBack = true // a COMMIT that is refused
 		}
@@ -91,7 +98,7 @@ func (i *injection) delay(s *stage, at func(fault.Point, string)) error {
 	}
 	statement, way := requestAt[s.Point], delayedAt[s.Point]
 	switch {
-	case s.error%2 == 0 && statement.text != "":
+	case s.variant%2 == 0 && statement.text != "":
 		if s.long {
 			late = readTimeout + 500*time.Millisecond
 		}
@@ -100,7 +107,7 @@ func (i *injection) delay(s *stage, at func(fault.Point, string)) error {
 			return sleep(ctx, late)
 		}
 		return i.arm(s, statement, mysqlproxy.Rule{Action: mysqlproxy.Stall})
-	case s.error%2 == 0 && way != nothing:
+	case s.variant%2 == 0 && way != nothing:
 		return i.atBroker(s, way, at, func(ctx context.Context, s *stage, d direction) error {
 			s.inject.wire.hold(d)
 			if err := s.victim().resume(ctx); err != nil {
@@ -234,13 +241,26 @@ func standStill(ctx context.Context, s *stage) error {
 	return s.victim().resume(ctx)
 }
 
-// othersPublish waits until nothing is due any more, or for as long as a takeover can take.
+// takenOver reports whether another relay has published an event of the victim's, and may
+// not have marked it yet.
+func (s *stage) takenOver() bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	reach := s.reach(s.entries)
+	return slices.ContainsFunc(s.entries, func(e entry) bool {
+		return e.Kind == lineHanded && e.actor != s.victim().name &&
+			slices.ContainsFunc(e.Events, func(id uuid.UUID) bool { return slices.Contains(reach, id) })
+	})
+}
+
+// othersPublish waits until nothing is due any more, or, when the others are late with their marks,
+// until one of them has taken over; and no longer than a takeover can take.
 func (s *stage) othersPublish(ctx context.Context) {
 	ctx, cancel := context.WithTimeout(ctx, 4*lease)
 	defer cancel()
 	for {
 		left, err := s.unpublished(ctx)
-		if err == nil && left == 0 || pause(ctx) != nil {
+		if err == nil && left == 0 || s.inject.others != "" && s.takenOver() || pause(ctx) != nil {
 			return
 		}
 	}

@@ -52,7 +52,9 @@ func (l *lane) run(ctx context.Context, e Experiment, kills *round) result {
 	began := time.Now()
 	r := result{Experiment: e}
 	s, err := l.stage(ctx, e)
-	if err == nil {
+	if err != nil {
+		err = fmt.Errorf("%w: it could not be prepared: %w", errNotHit, err)
+	} else {
 		s.kills = kills
 		r.history, err = s.run(ctx)
 		s.abandon()
@@ -65,9 +67,7 @@ func (l *lane) run(ctx context.Context, e Experiment, kills *round) result {
 		if r.result() != record.Pass && l.dir != "" {
 			err = errors.Join(err, s.keepLogs(l.dir))
 		}
-		if removeErr := s.broker.remove(ctx, s.place); removeErr != nil && err == nil {
-			err = fmt.Errorf("remove what was at the broker: %w", removeErr)
-		}
+		_ = s.broker.remove(ctx, s.place) // at worst it stays: nobody else uses its names
 	}
 	r.err, r.took = err, time.Since(began)
 	return r

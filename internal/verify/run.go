@@ -85,7 +85,7 @@ func (r *run) runAlone(ctx context.Context, plan []Experiment) {
 		working.Go(func() {
 			for e := range queue {
 				for try := 1; ctx.Err() == nil; try++ {
-					if r.note(l.run(ctx, e, nil), try == tries) {
+					if res := l.run(ctx, e, nil); ctx.Err() != nil || r.note(res, try == tries) {
 						break
 					}
 					e.Seed += seedStep
@@ -133,10 +133,10 @@ func (r *run) runRound(ctx context.Context, plan []Experiment, last bool) (again
 	for i, e := range plan {
 		working.Go(func() {
 			result := r.lanes[i].run(ctx, e, kills)
-			if errors.Is(result.err, errNotHit) || result.err != nil {
+			if result.err != nil {
 				kills.leave(ctx)
 			}
-			if !r.note(result, last) {
+			if ctx.Err() == nil && !r.note(result, last) {
 				e.Seed += seedStep
 				mu.Lock()
 				defer mu.Unlock()
@@ -206,12 +206,9 @@ func (r *run) complain(res result, outcome record.Result) {
 		}
 	}
 	r.say("  again: %s", res.command())
-	r.record.Inconclusive = append(r.record.Inconclusive, func() []string {
-		if outcome == record.Inconclusive {
-			return []string{res.ident() + " showed nothing"}
-		}
-		return nil
-	}()...)
+	if outcome == record.Inconclusive {
+		r.record.Inconclusive = append(r.record.Inconclusive, res.ident()+" showed nothing")
+	}
 }
 
 // command runs an experiment again.

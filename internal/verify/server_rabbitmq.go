@@ -22,6 +22,9 @@ type rabbitServer struct {
 	read map[string][]history.Message // by place
 }
 
+// parentHeartbeat bears a machine that stands still for a while.
+const parentHeartbeat = 30 * time.Second
+
 func startRabbit(ctx context.Context, progress func(string)) (*rabbitServer, error) {
 	s, err := rabbitserver.Start(ctx, rabbitserver.Config{Progress: progress})
 	if err != nil {
@@ -46,7 +49,7 @@ func (s *rabbitServer) version() string {
 
 // with runs fn on a channel of its own.
 func (s *rabbitServer) with(ctx context.Context, fn func(*amqp.Channel) error) error {
-	conn, err := amqp.DialConfig(s.server.URL(), amqp.Config{Heartbeat: 10 * time.Second})
+	conn, err := amqp.DialConfig(s.server.URL(), amqp.Config{Heartbeat: parentHeartbeat})
 	if err != nil {
 		return err
 	}
@@ -63,7 +66,7 @@ func (s *rabbitServer) with(ctx context.Context, fn func(*amqp.Channel) error) e
 func (p place) audit() string { return p.Name + ".audit" }
 
 func (s *rabbitServer) ensure(ctx context.Context, p place) error {
-	_, err := rabbitmq.Ensure(ctx, p.connector(), p.topology(), rabbitmq.EnsureConfig{Create: true, RetryDelays: retryDelays()})
+	_, err := rabbitmq.Ensure(ctx, p.connector(parentHeartbeat), p.topology(), rabbitmq.EnsureConfig{Create: true, RetryDelays: retryDelays()})
 	if err != nil {
 		return err
 	}

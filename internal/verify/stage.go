@@ -131,6 +131,9 @@ func (s *stage) startRole(ctx context.Context, role string, first bool) error {
 	name := fmt.Sprintf("%s-%d", role, s.count[role])
 	o := orders{Role: role, DSN: s.db.dsn(s.db.server.Addr(), name), Place: s.place}
 	script := ""
+	if role == s.role() {
+		script = s.inject.others
+	}
 	if first && role == s.role() {
 		script = s.inject.script
 		if s.inject.proxy != nil {
