@@ -244,7 +244,7 @@ func newFault(r *rand.Rand, p Plan) Fault {
 		return f
 	default:
 		f := Fault{At: between(r, time.Second, faultTime-time.Second), For: duration()}
-		f.Action = pick(r, []Action{Restart, Restart, ReadOnly, Forward, Back, BrokerDown, Unanswered, LoseAcks, Twice, Redeliver, Terminate, Pause, Pause})
+		f.Action = pick(r, []Action{Restart, Restart, ReadOnly, Forward, Forward, Back, BrokerDown, Unanswered, LoseAcks, Twice, Redeliver, Terminate, Pause, Pause})
 		switch f.Action {
 		case Terminate:
 			f.Role = pick(r, append(slices.Clip(relays), consumersOf(p.Rows)...))

@@ -38,10 +38,10 @@ func (r *relayRun) settle(b *leasedBatch, outcomes []EventOutcome) {
 }
 
 func (r *relayRun) callSettle(b *leasedBatch, outcomes []EventOutcome) (Settlement, time.Duration, error) {
+	_ = fault.At(r.grace, fault.RelayOverdue)
 	call, cancel := r.storeCall()
 	defer cancel()
 	before := time.Now()
-	_ = fault.At(call, fault.RelayOverdue)
 	result, err := r.store.Settle(call, b.Batch, outcomes)
 	if err == nil {
 		_ = fault.At(call, fault.RelayMarked)
