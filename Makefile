@@ -70,6 +70,10 @@ soak: setup ## Run millions of events through the relays and watch memory and co
 order: setup ## Kill, stop and restart relays at full size and check the order (a quarter of an hour or more)
 	$(WITH_SERVERS) -- go run ./internal/faultrun $(ORDER_ARGS)
 
+.PHONY: sim
+sim: setup ## Run writers, relays and consumers on simulated servers that break (SEED=n: that plan again; SEEDS=n: so many)
+	go test -count=1 -timeout 60m -v -run TestPlans ./internal/sim $(if $(SEED),-sim.seed=$(SEED)) $(if $(SEEDS),-sim.seeds=$(SEEDS))
+
 .PHONY: lint
 lint: setup ## Run golangci-lint (fetched and built at the first run)
 	go run github.com/golangci/golangci-lint/v2/cmd/golangci-lint@v2.15.0 run

@@ -19,6 +19,9 @@ var (
 	first = flag.Uint64("sim.first", 1, "the seed of the first of them")
 )
 
+// wholeCoverage is how many plans must have everything in them.
+const wholeCoverage = 5000
+
 // each runs f for n seeds from the first on, on all processors.
 func each(t *testing.T, from uint64, n int, f func(t *testing.T, seed uint64)) {
 	var next atomic.Uint64
@@ -38,13 +41,27 @@ func each(t *testing.T, from uint64, n int, f func(t *testing.T, seed uint64)) {
 	})
 }
 
+// judge tells of a failed run, and of the fewest of its faults that it fails with.
 func judge(t *testing.T, r Result) {
 	t.Helper()
-	failed := r.Failed()
-	if len(failed) == 0 {
+	if len(r.Failed()) == 0 {
 		return
 	}
-	t.Errorf("plan of seed %d fails; run it again with: make sim SEED=%d\n%s", r.Plan.Seed, r.Plan.Seed, describe(r, failed))
+	r = shrink(t, r)
+	t.Errorf("plan of seed %d fails; run it again with: make sim SEED=%d\n%s", r.Plan.Seed, r.Plan.Seed, describe(r, r.Failed()))
+}
+
+func shrink(t *testing.T, r Result) Result {
+	for i := 0; i < len(r.Plan.Faults); {
+		p := r.Plan
+		p.Faults = slices.Delete(slices.Clone(p.Faults), i, i+1)
+		if fewer := Run(t, p); len(fewer.Failed()) > 0 {
+			r = fewer
+		} else {
+			i++
+		}
+	}
+	return r
 }
 
 func describe(r Result, verdicts []history.Verdict) string {
@@ -70,13 +87,16 @@ func TestPlans(t *testing.T) {
 		return
 	}
 	begin := time.Now()
-	var simulated atomic.Int64
+	var coverage Coverage
 	each(t, *first, *seeds, func(t *testing.T, seed uint64) {
 		r := Run(t, NewPlan(seed))
-		simulated.Add(int64(r.Simulated))
+		coverage.Add(r)
 		judge(t, r)
 	})
-	t.Logf("%d plans in %v, %v simulated", *seeds, time.Since(begin), time.Duration(simulated.Load()))
+	t.Logf("%d plans in %v\n%s", coverage.Runs, time.Since(begin), &coverage)
+	if empty := coverage.Empty(); *seeds >= wholeCoverage && len(empty) > 0 {
+		t.Errorf("never in %d plans: %q", coverage.Runs, empty)
+	}
 }
 
 // The same plan takes the same course: else a seed would replay nothing.

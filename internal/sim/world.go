@@ -77,6 +77,11 @@ func Install() (restore func()) {
 
 // Run runs a plan in a bubble of its own. [Install] must have been called.
 func Run(t *testing.T, p Plan) (out Result) {
+	defer func() {
+		if v := recover(); v != nil { // as of goroutines that never end
+			panic(fmt.Sprintf("the plan of seed %d: %v", p.Seed, v))
+		}
+	}()
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t, p)
 		w.run()
