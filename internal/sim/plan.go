@@ -18,6 +18,7 @@ type Plan struct {
 	Requests []Request
 	Relays   int           // processes, 1 to 3
 	Batch    int           // events a claim
+	InFlight int           // batches of a relay
 	Latency  time.Duration // the longest way to the database, or to the broker, and back
 	Faults   []Fault
 	Tell     bool // all that happens, in Result.Steps
@@ -153,7 +154,7 @@ func NewPlan(seed uint64) Plan {
 	p := Plan{
 		Seed: seed, Rows: r.IntN(4) == 0, MariaDB: r.IntN(2) == 0,
 		Relays: []int{1, 2, 2, 3, 3}[r.IntN(5)],
-		Batch:  1 + r.IntN(4), Latency: []time.Duration{2, 10, 60}[r.IntN(3)] * time.Millisecond,
+		Batch:  1 + r.IntN(4), InFlight: 1 + r.IntN(3), Latency: []time.Duration{2, 10, 60}[r.IntN(3)] * time.Millisecond,
 	}
 	aggregates := 1 + r.IntN(4)
 	for range 4 + r.IntN(8) {
