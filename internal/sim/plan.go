@@ -133,12 +133,13 @@ func PointActions(p fault.Point) []Action {
 const (
 	writers = 3
 
-	lease      = 6 * time.Second
-	readWait   = 2 * time.Second // the driver's ReadTimeout
-	poll       = 1500 * time.Millisecond
-	backoffMax = 2 * time.Second
-	deadline   = 2*lease + backoffMax
-	faultTime  = 25 * time.Second
+	lease          = 6 * time.Second
+	readWait       = 2 * time.Second // the driver's ReadTimeout
+	publishTimeout = 2 * time.Second
+	poll           = 1500 * time.Millisecond
+	backoffMax     = 2 * time.Second
+	deadline       = 2*lease + backoffMax
+	faultTime      = 25 * time.Second
 )
 
 var (
@@ -180,6 +181,12 @@ func NewPlan(seed uint64) Plan {
 		p.Faults = append(p.Faults,
 			Fault{Role: relayRoles[0], Point: fault.RelayConfirmed, Nth: 1 + r.IntN(3), Action: Stop, For: between(r, lease, 2*lease)},
 			Fault{Role: relayRoles[0], Op: "LockLanes", Nth: 1 + r.IntN(3), Action: Late, For: between(r, time.Second, readWait)})
+	}
+	if r.IntN(20) == 0 { // a writer has to ask, and that breaks too
+		role := pick(r, writerRoles)
+		p.Faults = append(p.Faults,
+			Fault{Role: role, Op: "COMMIT", Nth: 1 + r.IntN(2), Action: pick(r, []Action{CutRequest, CutReply, Late}), For: between(r, readWait, 2*lease)},
+			Fault{Role: role, Op: "ReconcileOrderAccepted", Nth: 1, Action: pick(r, []Action{CutRequest, CutReply, SilentReply, LockTimeout})})
 	}
 	for range 1 + r.IntN(6) {
 		p.Faults = append(p.Faults, newFault(r, p))

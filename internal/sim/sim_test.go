@@ -44,18 +44,18 @@ func each(t *testing.T, from uint64, n int, f func(t *testing.T, seed uint64)) {
 // judge tells of a failed run, and of the fewest of its faults that it fails with.
 func judge(t *testing.T, r Result) {
 	t.Helper()
-	if len(r.Failed()) == 0 {
+	if !r.Failed() {
 		return
 	}
 	r = shrink(t, r)
-	t.Errorf("plan of seed %d fails; run it again with: make sim SEED=%d\n%s", r.Plan.Seed, r.Plan.Seed, describe(r, r.Failed()))
+	t.Errorf("plan of seed %d fails; run it again with: make sim SEED=%d\n%s", r.Plan.Seed, r.Plan.Seed, describe(r, history.Failed(r.Verdicts)))
 }
 
 func shrink(t *testing.T, r Result) Result {
 	for i := 0; i < len(r.Plan.Faults); {
 		p := r.Plan
 		p.Faults = slices.Delete(slices.Clone(p.Faults), i, i+1)
-		if fewer := Run(t, p); len(fewer.Failed()) > 0 {
+		if fewer := Run(t, p); fewer.Failed() {
 			r = fewer
 		} else {
 			i++
@@ -68,6 +68,9 @@ func describe(r Result, verdicts []history.Verdict) string {
 	var b strings.Builder
 	for _, f := range r.Plan.Faults {
 		fmt.Fprintf(&b, "  fault %v\n", f)
+	}
+	for _, text := range r.Broken {
+		fmt.Fprintf(&b, "  %s\n", text)
 	}
 	for _, v := range verdicts {
 		fmt.Fprintf(&b, "  %s %s: %s\n", v.Invariant, v.Result, v.Claim)

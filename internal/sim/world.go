@@ -53,6 +53,7 @@ type Result struct {
 	Plan      Plan
 	History   history.History
 	Verdicts  []history.Verdict
+	Broken    []string      // what must not happen in any run, beside the invariants
 	Trace     uint64        // the same for runs that took the same course
 	Steps     []string      // of a plan with Tell
 	Simulated time.Duration // how long the run took by the bubble's clock
@@ -60,8 +61,8 @@ type Result struct {
 	LockWaits int
 }
 
-// Failed tells which invariants don't hold.
-func (r Result) Failed() []history.Verdict { return history.Failed(r.Verdicts) }
+// Failed reports whether something was wrong.
+func (r Result) Failed() bool { return len(history.Failed(r.Verdicts))+len(r.Broken) > 0 }
 
 // Install sets the hook of the runtime's points for runs, until restore is called.
 func Install() (restore func()) {
@@ -264,7 +265,7 @@ func (w *world) close() {
 func (w *world) result() Result {
 	h := w.rec.history
 	return Result{
-		Plan: w.plan, History: h, Verdicts: history.Check(h), Trace: w.trace, Steps: w.steps, Simulated: time.Since(w.begin),
+		Plan: w.plan, History: h, Verdicts: history.Check(h), Broken: w.rec.wrong, Trace: w.trace, Steps: w.steps, Simulated: time.Since(w.begin),
 		Deadlocks: w.server.Deadlocks, LockWaits: w.server.LockWaits,
 	}
 }
