@@ -158,6 +158,7 @@ func NewPlan(seed uint64) Plan {
 		Batch:  1 + r.IntN(4), InFlight: 1 + r.IntN(3), Latency: []time.Duration{2, 10, 60}[r.IntN(3)] * time.Millisecond,
 	}
 	aggregates := 1 + r.IntN(4)
+	rush := r.IntN(3) == 0 // many requests at once, which wait for each other
 	for range 4 + r.IntN(8) {
 		req := Request{
 			At:        between(r, 0, faultTime-5*time.Second),
@@ -165,7 +166,10 @@ func NewPlan(seed uint64) Plan {
 			Aggregate: int64(1 + r.IntN(aggregates)),
 			Repeats:   r.IntN(3) == 0,
 		}
-		if r.IntN(4) == 0 {
+		if rush {
+			req.At = req.At.Truncate(10*time.Second) + time.Duration(r.Int64N(int64(p.Latency)))
+		}
+		if rush || r.IntN(4) == 0 {
 			req.Also = int64(1 + r.IntN(aggregates))
 		}
 		if n := r.IntN(30); n >= 1 && n <= int(Slotted) {
