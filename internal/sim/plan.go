@@ -79,6 +79,8 @@ const (
 	Deadlock      Action = "1213"
 	LockTimeout   Action = "1205"
 	Changed       Action = "1020"
+	OtherKey      Action = "1062 of another key" // of consumers' dedup rows alone
+	BadData       Action = "1366"                // of these, too
 )
 
 // The actions at times.
@@ -185,6 +187,11 @@ func NewPlan(seed uint64) Plan {
 		p.Faults = append(p.Faults,
 			Fault{Role: relayRoles[0], Point: fault.RelayConfirmed, Nth: 1 + r.IntN(3), Action: Stop, For: between(r, lease, 2*lease)},
 			Fault{Role: relayRoles[0], Op: "LockLanes", Nth: 1 + r.IntN(3), Action: Late, For: between(r, time.Second, readWait)})
+	}
+	if r.IntN(10) == 0 { // what isn't a duplicate event must not be taken for one
+		p.Faults = append(p.Faults, Fault{
+			Role: pick(r, consumersOf(p.Rows)), Op: "InsertConsumed", Nth: 1 + r.IntN(4), Action: pick(r, []Action{OtherKey, BadData}),
+		})
 	}
 	if r.IntN(20) == 0 { // a writer has to ask, and that breaks too
 		role := pick(r, writerRoles)

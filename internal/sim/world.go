@@ -386,6 +386,10 @@ func (w *world) wire(op fakemysql.Op) (out fakemysql.Wire) {
 		out.Err = &mysql.MySQLError{Number: 1205, Message: "Lock wait timeout exceeded; try restarting transaction"}
 	case Changed:
 		out.Err = &mysql.MySQLError{Number: 1020, Message: "Record has changed since last read in table 'orders'"}
+	case OtherKey:
+		out.Err = &mysql.MySQLError{Number: 1062, Message: "Duplicate entry 'uq_consumed_event_identity' for key 'consumed_event.PRIMARY'"}
+	case BadData:
+		out.Err = &mysql.MySQLError{Number: 1366, Message: "Incorrect string value: 'uq_consumed_event_identity' for column 'event_id' at row 1"}
 	}
 	out.Silent = f.Action == SilentRequest || f.Action == SilentReply
 	return out
