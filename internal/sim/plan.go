@@ -188,6 +188,16 @@ func NewPlan(seed uint64) Plan {
 			Fault{Role: relayRoles[0], Point: fault.RelayConfirmed, Nth: 1 + r.IntN(3), Action: Stop, For: between(r, lease, 2*lease)},
 			Fault{Role: relayRoles[0], Op: "LockLanes", Nth: 1 + r.IntN(3), Action: Late, For: between(r, time.Second, readWait)})
 	}
+	if r.IntN(20) == 0 { // a mark comes when its event is leased again, and is being published
+		p.Relays, p.InFlight = 1+r.IntN(2), 2+r.IntN(2)
+		role, n := relayRoles[0], 1+r.IntN(2)
+		p.Faults = append(p.Faults, Fault{Role: role, Point: fault.RelayOverdue, Nth: n, Action: Delay, For: between(r, lease, lease+3*time.Second)})
+		for _, other := range relayRoles[:p.Relays] {
+			for nth := range 3 {
+				p.Faults = append(p.Faults, Fault{Role: other, Op: "PUBLISH", Nth: n + 1 + nth, Action: SilentReply})
+			}
+		}
+	}
 	if r.IntN(10) == 0 { // what isn't a duplicate event must not be taken for one
 		p.Faults = append(p.Faults, Fault{
 			Role: pick(r, consumersOf(p.Rows)), Op: "InsertConsumed", Nth: 1 + r.IntN(4), Action: pick(r, []Action{OtherKey, BadData}),
