@@ -30,6 +30,7 @@ type Request struct {
 	Writer    int
 	Aggregate int64
 	Also      int64 // another aggregate that it changes without an event; 0 for none
+	Careless  bool  // it doesn't look at that change's error
 	Repeats   bool  // after Unknown it repeats the transaction, instead of asking first
 	Fate      Fate
 }
@@ -197,6 +198,12 @@ func NewPlan(seed uint64) Plan {
 				p.Faults = append(p.Faults, Fault{Role: other, Op: "PUBLISH", Nth: n + 1 + nth, Action: SilentReply})
 			}
 		}
+	}
+	if r.IntN(20) == 0 { // a service that goes on after a deadlock, and fails in the end
+		n := r.IntN(min(4, len(p.Requests)))
+		req := &p.Requests[n]
+		req.Fate, req.Also, req.Careless = Fails, req.Aggregate+100, true
+		p.Faults = append(p.Faults, Fault{Role: writerRoles[req.Writer], Op: "TouchHead", Nth: 1 + r.IntN(4), Action: Deadlock})
 	}
 	if r.IntN(10) == 0 { // what isn't a duplicate event must not be taken for one
 		p.Faults = append(p.Faults, Fault{

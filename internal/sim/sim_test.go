@@ -15,7 +15,7 @@ import (
 
 var (
 	seed  = flag.Uint64("sim.seed", 0, "run the plan of this seed alone, and tell of it")
-	seeds = flag.Int("sim.seeds", 1000, "how many plans to run")
+	seeds = flag.Int("sim.seeds", 600, "how many plans to run")
 	first = flag.Uint64("sim.first", 1, "the seed of the first of them")
 )
 
