@@ -77,6 +77,7 @@ order: setup ## Kill, stop and restart relays at full size and check the order (
 .PHONY: mutants
 mutants: setup ## Break our own code in dozens of ways and see the tests notice (a quarter of an hour; MUTANTS_ARGS='-run REGEXP')
 	$(WITH_SERVERS) -- go run ./internal/mutants $(MUTANTS_ARGS)
+
 .PHONY: consumerproof
 consumerproof: setup ## Kill consumers, poison a queue and take the database away at full size (NATS, RabbitMQ, Kafka)
 	OUTBOXGEN_CONSUMERPROOF=full $(WITH_SERVERS) -- go test -count=1 -timeout 60m -v ./internal/consumerproof
@@ -84,6 +85,10 @@ consumerproof: setup ## Kill consumers, poison a queue and take the database awa
 .PHONY: broker-faults
 broker-faults: setup ## Break real brokers in the middle of 20,000 events and read them back (BROKER=nats, rabbitmq, kafka or kfake, DB=, EVENTS=; a quarter of an hour)
 	$(WITH_SERVERS) $(if $(DB),-$(DB)) -- go run ./internal/brokerfaults $(if $(BROKER),-broker $(BROKER)) $(if $(EVENTS),-events $(EVENTS)) $(FAULT_ARGS)
+
+.PHONY: sim
+sim: setup ## Run writers, relays and consumers on simulated servers that break (SEED=n: that plan again; SEEDS=n: so many)
+	go test -count=1 -timeout 60m -v -run TestPlans ./internal/sim $(if $(SEED),-sim.seed=$(SEED)) $(if $(SEEDS),-sim.seeds=$(SEEDS))
 
 .PHONY: lint
 lint: setup ## Run golangci-lint (fetched and built at the first run)

@@ -18,6 +18,7 @@ type Plan struct {
 	Requests []Request
 	Relays   int           // processes, 1 to 3
 	Batch    int           // events a claim
+	InFlight int           // batches of a relay
 	Latency  time.Duration // the longest way to the database, or to the broker, and back
 	Faults   []Fault
 	Tell     bool // all that happens, in Result.Steps
@@ -29,6 +30,7 @@ type Request struct {
 	Writer    int
 	Aggregate int64
 	Also      int64 // another aggregate that it changes without an event; 0 for none
+	Careless  bool  // it doesn't look at that change's error
 	Repeats   bool  // after Unknown it repeats the transaction, instead of asking first
 	Fate      Fate
 }
@@ -78,6 +80,8 @@ const (
 	Deadlock      Action = "1213"
 	LockTimeout   Action = "1205"
 	Changed       Action = "1020"
+	OtherKey      Action = "1062 of another key" // of consumers' dedup rows alone
+	BadData       Action = "1366"                // of these, too
 )
 
 // The actions at times.
@@ -132,12 +136,13 @@ func PointActions(p fault.Point) []Action {
 const (
 	writers = 3
 
-	lease      = 6 * time.Second
-	readWait   = 2 * time.Second // the driver's ReadTimeout
-	poll       = 1500 * time.Millisecond
-	backoffMax = 2 * time.Second
-	deadline   = 2*lease + backoffMax
-	faultTime  = 25 * time.Second
+	lease          = 6 * time.Second
+	readWait       = 2 * time.Second // the driver's ReadTimeout
+	publishTimeout = 2 * time.Second
+	poll           = 1500 * time.Millisecond
+	backoffMax     = 2 * time.Second
+	deadline       = 2*lease + backoffMax
+	faultTime      = 25 * time.Second
 )
 
 var (
@@ -153,9 +158,10 @@ func NewPlan(seed uint64) Plan {
 	p := Plan{
 		Seed: seed, Rows: r.IntN(4) == 0, MariaDB: r.IntN(2) == 0,
 		Relays: []int{1, 2, 2, 3, 3}[r.IntN(5)],
-		Batch:  1 + r.IntN(4), Latency: []time.Duration{2, 10, 60}[r.IntN(3)] * time.Millisecond,
+		Batch:  1 + r.IntN(4), InFlight: 1 + r.IntN(3), Latency: []time.Duration{2, 10, 60}[r.IntN(3)] * time.Millisecond,
 	}
 	aggregates := 1 + r.IntN(4)
+	rush := r.IntN(3) == 0 // many requests at once, which wait for each other
 	for range 4 + r.IntN(8) {
 		req := Request{
 			At:        between(r, 0, faultTime-5*time.Second),
@@ -163,7 +169,10 @@ func NewPlan(seed uint64) Plan {
 			Aggregate: int64(1 + r.IntN(aggregates)),
 			Repeats:   r.IntN(3) == 0,
 		}
-		if r.IntN(4) == 0 {
+		if rush {
+			req.At = req.At.Truncate(10*time.Second) + time.Duration(r.Int64N(int64(p.Latency)))
+		}
+		if rush || r.IntN(4) == 0 {
 			req.Also = int64(1 + r.IntN(aggregates))
 		}
 		if n := r.IntN(30); n >= 1 && n <= int(Slotted) {
@@ -179,6 +188,33 @@ func NewPlan(seed uint64) Plan {
 		p.Faults = append(p.Faults,
 			Fault{Role: relayRoles[0], Point: fault.RelayConfirmed, Nth: 1 + r.IntN(3), Action: Stop, For: between(r, lease, 2*lease)},
 			Fault{Role: relayRoles[0], Op: "LockLanes", Nth: 1 + r.IntN(3), Action: Late, For: between(r, time.Second, readWait)})
+	}
+	if r.IntN(20) == 0 { // a mark comes when its event is leased again, and is being published
+		p.Relays, p.InFlight = 1+r.IntN(2), 2+r.IntN(2)
+		role, n := relayRoles[0], 1+r.IntN(2)
+		p.Faults = append(p.Faults, Fault{Role: role, Point: fault.RelayOverdue, Nth: n, Action: Delay, For: between(r, lease, lease+3*time.Second)})
+		for _, other := range relayRoles[:p.Relays] {
+			for nth := range 3 {
+				p.Faults = append(p.Faults, Fault{Role: other, Op: "PUBLISH", Nth: n + 1 + nth, Action: SilentReply})
+			}
+		}
+	}
+	if r.IntN(20) == 0 { // a service that goes on after a deadlock, and fails in the end
+		n := r.IntN(min(4, len(p.Requests)))
+		req := &p.Requests[n]
+		req.Fate, req.Also, req.Careless = Fails, req.Aggregate+100, true
+		p.Faults = append(p.Faults, Fault{Role: writerRoles[req.Writer], Op: "TouchHead", Nth: 1 + r.IntN(4), Action: Deadlock})
+	}
+	if r.IntN(10) == 0 { // what isn't a duplicate event must not be taken for one
+		p.Faults = append(p.Faults, Fault{
+			Role: pick(r, consumersOf(p.Rows)), Op: "InsertConsumed", Nth: 1 + r.IntN(4), Action: pick(r, []Action{OtherKey, BadData}),
+		})
+	}
+	if r.IntN(20) == 0 { // a writer has to ask, and that breaks too
+		role := pick(r, writerRoles)
+		p.Faults = append(p.Faults,
+			Fault{Role: role, Op: "COMMIT", Nth: 1 + r.IntN(2), Action: pick(r, []Action{CutRequest, CutReply, Late}), For: between(r, readWait, 2*lease)},
+			Fault{Role: role, Op: "ReconcileOrderAccepted", Nth: 1, Action: pick(r, []Action{CutRequest, CutReply, SilentReply, LockTimeout})})
 	}
 	for range 1 + r.IntN(6) {
 		p.Faults = append(p.Faults, newFault(r, p))
@@ -244,7 +280,7 @@ func newFault(r *rand.Rand, p Plan) Fault {
 		return f
 	default:
 		f := Fault{At: between(r, time.Second, faultTime-time.Second), For: duration()}
-		f.Action = pick(r, []Action{Restart, Restart, ReadOnly, Forward, Back, BrokerDown, Unanswered, LoseAcks, Twice, Redeliver, Terminate, Pause, Pause})
+		f.Action = pick(r, []Action{Restart, Restart, ReadOnly, Forward, Forward, Back, BrokerDown, Unanswered, LoseAcks, Twice, Redeliver, Terminate, Pause, Pause})
 		switch f.Action {
 		case Terminate:
 			f.Role = pick(r, append(slices.Clip(relays), consumersOf(p.Rows)...))

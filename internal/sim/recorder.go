@@ -21,6 +21,7 @@ type recorder struct {
 	mu           sync.Mutex
 	history      history.History
 	closed       bool
+	wrong        []string
 	committed    map[uuid.UUID]time.Time
 	firstConfirm map[uuid.UUID]time.Time
 }
@@ -84,14 +85,20 @@ func (r *recorder) fault(f Fault) {
 	if place == "" {
 		place = f.Op
 	}
+	times := 1
+	if f.Action == Unanswered { // it can leave as many publishes unknown
+		times += int(f.For / publishTimeout)
+	}
 	r.add(func(h *history.History) {
-		h.Faults = append(h.Faults, history.Fault{Point: place, Outcome: string(f.Action)})
+		for range times {
+			h.Faults = append(h.Faults, history.Fault{Point: place, Outcome: string(f.Action)})
+		}
 	})
 }
 
-// broken notes what must never happen, in the place of a private value seen: both fail a run.
+// broken notes what must never happen.
 func (r *recorder) broken(what string) {
-	r.add(func(h *history.History) { h.Canaries = append(h.Canaries, what) })
+	r.add(func(*history.History) { r.wrong = append(r.wrong, what) })
 }
 
 func (r *recorder) acked(consumer string, e outbox.Envelope) {
@@ -265,7 +272,7 @@ func (c *canaryHandler) Handle(_ context.Context, r slog.Record) error {
 		look(a)
 	}
 	if found {
-		c.w.rec.broken("log: " + r.Message)
+		c.w.rec.add(func(h *history.History) { h.Canaries = append(h.Canaries, "log: "+r.Message) })
 	}
 	return nil
 }

@@ -15,7 +15,7 @@ import (
 
 func (w *world) relayConfig() *outbox.RelayConfig {
 	return &outbox.RelayConfig{
-		BatchSize: w.plan.Batch, MaxBatches: 2, Lease: lease, PublishTimeout: 2 * time.Second, LeaseMargin: time.Second,
+		BatchSize: w.plan.Batch, MaxBatches: w.plan.InFlight, Lease: lease, PublishTimeout: publishTimeout, LeaseMargin: time.Second,
 		PollInterval: poll, MaxAttempts: 1000, RetryBackoff: 200 * time.Millisecond, RetryBackoffMax: backoffMax,
 		OutageBackoffMax: backoffMax, Logger: w.log,
 	}

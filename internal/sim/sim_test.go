@@ -15,9 +15,12 @@ import (
 
 var (
 	seed  = flag.Uint64("sim.seed", 0, "run the plan of this seed alone, and tell of it")
-	seeds = flag.Int("sim.seeds", 1000, "how many plans to run")
+	seeds = flag.Int("sim.seeds", 600, "how many plans to run")
 	first = flag.Uint64("sim.first", 1, "the seed of the first of them")
 )
+
+// wholeCoverage is how many plans must have everything in them.
+const wholeCoverage = 5000
 
 // each runs f for n seeds from the first on, on all processors.
 func each(t *testing.T, from uint64, n int, f func(t *testing.T, seed uint64)) {
@@ -38,19 +41,36 @@ func each(t *testing.T, from uint64, n int, f func(t *testing.T, seed uint64)) {
 	})
 }
 
+// judge tells of a failed run, and of the fewest of its faults that it fails with.
 func judge(t *testing.T, r Result) {
 	t.Helper()
-	failed := r.Failed()
-	if len(failed) == 0 {
+	if !r.Failed() {
 		return
 	}
-	t.Errorf("plan of seed %d fails; run it again with: make sim SEED=%d\n%s", r.Plan.Seed, r.Plan.Seed, describe(r, failed))
+	r = shrink(t, r)
+	t.Errorf("plan of seed %d fails; run it again with: make sim SEED=%d\n%s", r.Plan.Seed, r.Plan.Seed, describe(r, history.Failed(r.Verdicts)))
+}
+
+func shrink(t *testing.T, r Result) Result {
+	for i := 0; i < len(r.Plan.Faults); {
+		p := r.Plan
+		p.Faults = slices.Delete(slices.Clone(p.Faults), i, i+1)
+		if fewer := Run(t, p); fewer.Failed() {
+			r = fewer
+		} else {
+			i++
+		}
+	}
+	return r
 }
 
 func describe(r Result, verdicts []history.Verdict) string {
 	var b strings.Builder
 	for _, f := range r.Plan.Faults {
 		fmt.Fprintf(&b, "  fault %v\n", f)
+	}
+	for _, text := range r.Broken {
+		fmt.Fprintf(&b, "  %s\n", text)
 	}
 	for _, v := range verdicts {
 		fmt.Fprintf(&b, "  %s %s: %s\n", v.Invariant, v.Result, v.Claim)
@@ -70,13 +90,16 @@ func TestPlans(t *testing.T) {
 		return
 	}
 	begin := time.Now()
-	var simulated atomic.Int64
+	var coverage Coverage
 	each(t, *first, *seeds, func(t *testing.T, seed uint64) {
 		r := Run(t, NewPlan(seed))
-		simulated.Add(int64(r.Simulated))
+		coverage.Add(r)
 		judge(t, r)
 	})
-	t.Logf("%d plans in %v, %v simulated", *seeds, time.Since(begin), time.Duration(simulated.Load()))
+	t.Logf("%d plans in %v\n%s", coverage.Runs, time.Since(begin), &coverage)
+	if empty := coverage.Empty(); *seeds >= wholeCoverage && len(empty) > 0 {
+		t.Errorf("never in %d plans: %q", coverage.Runs, empty)
+	}
 }
 
 // The same plan takes the same course: else a seed would replay nothing.

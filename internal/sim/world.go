@@ -53,6 +53,7 @@ type Result struct {
 	Plan      Plan
 	History   history.History
 	Verdicts  []history.Verdict
+	Broken    []string      // what must not happen in any run, beside the invariants
 	Trace     uint64        // the same for runs that took the same course
 	Steps     []string      // of a plan with Tell
 	Simulated time.Duration // how long the run took by the bubble's clock
@@ -60,8 +61,8 @@ type Result struct {
 	LockWaits int
 }
 
-// Failed tells which invariants don't hold.
-func (r Result) Failed() []history.Verdict { return history.Failed(r.Verdicts) }
+// Failed reports whether something was wrong.
+func (r Result) Failed() bool { return len(history.Failed(r.Verdicts))+len(r.Broken) > 0 }
 
 // Install sets the hook of the runtime's points for runs, until restore is called.
 func Install() (restore func()) {
@@ -77,6 +78,11 @@ func Install() (restore func()) {
 
 // Run runs a plan in a bubble of its own. [Install] must have been called.
 func Run(t *testing.T, p Plan) (out Result) {
+	defer func() {
+		if v := recover(); v != nil { // as of goroutines that never end
+			panic(fmt.Sprintf("the plan of seed %d: %v", p.Seed, v))
+		}
+	}()
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t, p)
 		w.run()
@@ -259,7 +265,7 @@ func (w *world) close() {
 func (w *world) result() Result {
 	h := w.rec.history
 	return Result{
-		Plan: w.plan, History: h, Verdicts: history.Check(h), Trace: w.trace, Steps: w.steps, Simulated: time.Since(w.begin),
+		Plan: w.plan, History: h, Verdicts: history.Check(h), Broken: w.rec.wrong, Trace: w.trace, Steps: w.steps, Simulated: time.Since(w.begin),
 		Deadlocks: w.server.Deadlocks, LockWaits: w.server.LockWaits,
 	}
 }
@@ -380,6 +386,10 @@ func (w *world) wire(op fakemysql.Op) (out fakemysql.Wire) {
 		out.Err = &mysql.MySQLError{Number: 1205, Message: "Lock wait timeout exceeded; try restarting transaction"}
 	case Changed:
 		out.Err = &mysql.MySQLError{Number: 1020, Message: "Record has changed since last read in table 'orders'"}
+	case OtherKey:
+		out.Err = &mysql.MySQLError{Number: 1062, Message: "Duplicate entry 'uq_consumed_event_identity' for key 'consumed_event.PRIMARY'"}
+	case BadData:
+		out.Err = &mysql.MySQLError{Number: 1366, Message: "Incorrect string value: 'uq_consumed_event_identity' for column 'event_id' at row 1"}
 	}
 	out.Silent = f.Action == SilentRequest || f.Action == SilentReply
 	return out

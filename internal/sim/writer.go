@@ -115,7 +115,7 @@ func (j *journal) accept(ctx context.Context, tx *outbox.Tx, i int) error {
 		return err
 	}
 	if r.Also != 0 && r.Also != r.Aggregate {
-		if _, err := tx.ExecContext(ctx, touchHead, r.Also); err != nil {
+		if _, err := tx.ExecContext(ctx, touchHead, r.Also); err != nil && !r.Careless {
 			return err
 		}
 	}
