@@ -235,9 +235,17 @@ func TestSameJSON(t *testing.T) {
 		{`{"n":1}`, `{"n":1} {}`, false},
 		{`{"n":1}`, `{"n":`, false},
 	} {
-		if got := sameJSON([]byte(test.a), []byte(test.b)); got != test.same {
+		if got := SameJSON([]byte(test.a), []byte(test.b)); got != test.same {
 			t.Errorf("%s and %s: %v", test.a, test.b, got)
 		}
+	}
+}
+
+// What can't be counted is said, and counts for nothing.
+func TestNotCounted(t *testing.T) {
+	v := Check(History{Leaks: &Leaks{Goroutines: 7, NotCounted: []string{"goroutines"}}})[12]
+	if v.Result != Pass || !slices.Contains(v.Evidence, "not counted: goroutines") || !slices.Contains(v.Evidence, "0 connections left") {
+		t.Errorf("%+v", v)
 	}
 }
 

@@ -32,7 +32,7 @@ func (j *judge) identical() {
 		case repeat:
 		case written[m.EventID] == nil:
 			j.violate("the broker has a payload of event %s, which no writer handed over", m.EventID)
-		case !sameJSON(written[m.EventID], m.Payload):
+		case !SameJSON(written[m.EventID], m.Payload):
 			j.violate("the payload of event %s is not what was written", m.EventID)
 		}
 		if !repeat {
@@ -53,9 +53,9 @@ func (j *judge) identical() {
 	j.count(handled, "payloads handled")
 }
 
-// sameJSON compares documents by what they say: neither the order of keys nor blanks
+// SameJSON compares documents by what they say: neither the order of keys nor blanks
 // count, nor how a number that isn't whole is written.
-func sameJSON(a, b []byte) bool {
+func SameJSON(a, b []byte) bool {
 	if bytes.Equal(a, b) {
 		return true
 	}

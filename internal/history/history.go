@@ -169,6 +169,7 @@ type Leaks struct {
 	Goroutines   int
 	Connections  int
 	Transactions int
+	NotCounted   []string // which of them, by name, could not be counted
 }
 
 // Result is what became of an invariant.

@@ -94,6 +94,17 @@ var mayDepend = []struct {
 		ours: []string{module + "/runtime/outbox", module + "/runtime/internal/delivery"},
 	},
 	{
+		pkgs: module + "/runtime/outboxtest", // no broker's client
+		modules: []string{
+			"github.com/google/uuid", "github.com/go-sql-driver/mysql", "filippo.io/edwards25519",
+			"gopkg.in/yaml.v3", // the record
+		},
+		ours: []string{
+			module + "/runtime/outbox", module + "/runtime/mysqldb", module + "/runtime/mysqlerr", module + "/runtime/internal/delivery",
+			module + "/internal/history", module + "/internal/record", module + "/internal/mysqlproxy",
+		},
+	},
+	{
 		pkgs: module + "/gen/orderevents",
 		modules: []string{
 			"github.com/google/uuid",

@@ -184,3 +184,16 @@ func (b *Broker) Unacked(consumer string) int {
 	}
 	return n
 }
+
+// unackedOf reports whether the consumer has a message of an event yet to acknowledge.
+func (b *Broker) unackedOf(consumer string, id uuid.UUID) bool {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	g := b.groups[consumer]
+	for i, e := range b.stored {
+		if e.ID == id && (g == nil || !g.acked[i]) {
+			return true
+		}
+	}
+	return false
+}
