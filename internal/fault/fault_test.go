@@ -78,3 +78,24 @@ func TestScopes(t *testing.T) {
 		t.Error(diff)
 	}
 }
+
+func TestJitter(t *testing.T) {
+	restore := Steady()
+	for range 20 {
+		if d := Jitter(time.Minute); d != 30*time.Second {
+			t.Fatalf("%v while it is steady", d)
+		}
+	}
+	restore()
+	seen := map[time.Duration]bool{}
+	for range 20 {
+		d := Jitter(time.Minute)
+		if d < 0 || d > time.Minute {
+			t.Errorf("%v of a minute", d)
+		}
+		seen[d] = true
+	}
+	if len(seen) < 2 {
+		t.Error("the same each time")
+	}
+}
