@@ -3,6 +3,7 @@ package rabbitmq
 import (
 	"context"
 	"encoding/binary"
+	"errors"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -113,4 +114,75 @@ func TestCutMidHandler(t *testing.T) {
 	if failed, n := stats.AckFailed.Load(), stats.Delivered.Load(); failed != 1 || n != 2 {
 		t.Errorf("%d lost acknowledgements, %d deliveries; want 1 and 2", failed, n)
 	}
+}
+
+// A handler fails whose connection has been lost: the broker delivers the message again by
+// itself, and it isn't put aside as well.
+func TestCutBeforeFailure(t *testing.T) {
+	t.Parallel()
+	r := newRig(t)
+	p, err := NewPublisher(r.connector(), PublisherConfig{Topology: r.topology})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer p.Close()
+	entered, release := make(chan struct{}, 10), make(chan error, 10)
+	cfg := r.subscribeConfig()
+	cfg.Stats = new(outbox.SubscribeStats)
+	r.subscribe(handler{name: "projector", handle: func(context.Context, outbox.Envelope) error {
+		entered <- struct{}{}
+		return <-release
+	}}, cfg)
+	if err := publishOne(t, p, brokersuite.Event("a", 1)); err != nil {
+		t.Fatal(err)
+	}
+	receive(t, "the handler is called", entered)
+	r.proxy.cut()
+	waitUntil(t, "it is delivered again", func() bool { return cfg.Stats.Delivered.Load() == 2 })
+	release <- errors.New("once")
+	receive(t, "the handler is called again", entered)
+	waitUntil(t, "no copy waits", func() bool { return r.unacked("projector") == 1 })
+	release <- nil
+	waitUntil(t, "it is acknowledged", func() bool { return r.unacked("projector") == 0 })
+	if n := cfg.Stats.Delivered.Load(); n != 2 {
+		t.Errorf("%d deliveries, want 2", n)
+	}
+}
+
+// A message that is put aside acknowledges itself alone, and not those in front of it.
+func TestPutAsideAlone(t *testing.T) {
+	t.Parallel()
+	r := newRig(t)
+	p, err := NewPublisher(r.connector(), PublisherConfig{Topology: r.topology})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer p.Close()
+	running, release := make(chan struct{}, 10), make(chan struct{})
+	var failed atomic.Bool
+	cfg := r.subscribeConfig()
+	cfg.Concurrency, cfg.Stats = 2, new(outbox.SubscribeStats)
+	r.subscribe(handler{name: "projector", handle: func(_ context.Context, e outbox.Envelope) error {
+		if e.AggregateID == "slow" {
+			running <- struct{}{}
+			<-release
+			return nil
+		}
+		if failed.CompareAndSwap(false, true) {
+			return errors.New("once")
+		}
+		return nil
+	}}, cfg)
+	for _, aggregate := range []string{"slow", "other"} {
+		if err := publishOne(t, p, brokersuite.Event(aggregate, 1)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	receive(t, "the slow handler is called", running)
+	waitUntil(t, "the other one is handled after it has waited", func() bool { return cfg.Stats.Acked.Load() == 1 })
+	r.proxy.cut()
+	waitUntil(t, "the slow one is delivered again", func() bool { return cfg.Stats.Redelivered.Load() == 2 })
+	close(release)
+	receive(t, "the slow handler is called again", running)
+	waitUntil(t, "all is acknowledged", func() bool { return r.unacked("projector") == 0 })
 }

@@ -266,3 +266,22 @@ func TestNoQueue(t *testing.T) {
 	r.delete(queue)
 	wantIs(t, receive(t, "Subscribe notices that its queue was deleted", result), ErrNoQueue)
 }
+
+// A queue that can't be reached is there all the same: the subscription goes on trying.
+func TestQueueOutOfReach(t *testing.T) {
+	t.Parallel()
+	r := newRig(t)
+	name := r.queue("locked")
+	if _, err := r.channel().QueueDeclare(name, false, false, true, false, nil); err != nil { // exclusive
+		t.Fatal(err)
+	}
+	conn, err := r.connector().withDefaults().dial(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer conn.cut()
+	if err := findQueue(conn, name); err == nil || errors.Is(err, ErrNoQueue) {
+		t.Errorf("another connection's queue: %v", err)
+	}
+	wantIs(t, findQueue(conn, r.queue("none")), ErrNoQueue)
+}

@@ -27,9 +27,11 @@ func TestSubscribeSettings(t *testing.T) {
 		"split delay":      {good, SubscribeConfig{Queue: "q", RetryDelays: []time.Duration{1500 * time.Microsecond}}},
 		"consumer_timeout": {slow, SubscribeConfig{Queue: "q"}},
 	} {
-		if err := Subscribe(t.Context(), c, s.h, s.cfg); err == nil {
+		ctx, cancel := context.WithTimeout(t.Context(), time.Second) // nothing is to be waited for
+		if err := Subscribe(ctx, c, s.h, s.cfg); err == nil {
 			t.Errorf("%s: no error", name)
 		}
+		cancel()
 	}
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
