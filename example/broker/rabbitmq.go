@@ -2,6 +2,7 @@ package broker
 
 import (
 	"context"
+	"log/slog"
 
 	"github.com/outboxgen/outboxgen/gen/orderevents"
 	"github.com/outboxgen/outboxgen/runtime/broker/rabbitmq"
@@ -18,8 +19,14 @@ func openRabbitMQ(url string) (Broker, error) {
 }
 
 func (b *rabbitBroker) Ensure(ctx context.Context) error {
-	_, err := rabbitmq.Ensure(ctx, b.connector, orderevents.Topology(), rabbitmq.EnsureConfig{Create: true})
-	return err
+	report, err := rabbitmq.Ensure(ctx, b.connector, orderevents.Topology(), rabbitmq.EnsureConfig{Create: true})
+	if err != nil {
+		return err
+	}
+	for _, event := range report.Unhandled { // unroutable, and so dead, when it is published
+		slog.Warn("no consumer handles this event", "event_type", event)
+	}
+	return nil
 }
 
 func (b *rabbitBroker) Publisher() (p outbox.Publisher, err error) {

@@ -201,7 +201,7 @@ func (c *cast) redrive(ctx context.Context, found *facts) error {
 	}
 	found.redrives = planner.Stats()
 	if len(parked) > 0 {
-		c.out.event("%s parked after %d attempts each; redriven now", count(len(parked), "event"), parked[0].Attempts)
+		c.out.event("%s parked after %d attempts; redriven now", count(len(parked), "event"), parked[0].Attempts)
 	}
 	return nil
 }

@@ -27,6 +27,11 @@ func (c Cluster) client(own ...kgo.Opt) (*kgo.Client, error) {
 	if len(c.Brokers) == 0 {
 		return nil, errors.New("kafka: Cluster.Brokers is required")
 	}
+	for _, addr := range c.Brokers {
+		if strings.Contains(addr, "://") {
+			return nil, fmt.Errorf("kafka: Cluster.Brokers has %q: want host:port, without a scheme", addr)
+		}
+	}
 	// A client's own statistics to the brokers (KIP-714) would delay its end.
 	opts := slices.Concat(c.Options, []kgo.Opt{kgo.SeedBrokers(c.Brokers...), kgo.DisableClientMetrics()}, own)
 	client, err := kgo.NewClient(opts...)

@@ -131,7 +131,7 @@ func (e *ensuring) run(ctx context.Context) error {
 		case !errors.Is(err, kerr.UnknownTopicOrPartition):
 			return fmt.Errorf("topic %s: %w", topic, err)
 		case !e.cfg.Create:
-			e.differ(topic, "the topic", "missing", "there")
+			e.differ(topic, "the topic", "missing", "there; EnsureConfig.Create makes it")
 		default:
 			if err := e.create(ctx, topic); err != nil {
 				return fmt.Errorf("create topic %s: %w", topic, err)

@@ -46,7 +46,7 @@ func TestEnsure(t *testing.T) {
 	topology := topologyOf("b", "a", "a")
 
 	report, err := Ensure(t.Context(), cluster, topology, EnsureConfig{})
-	want := []string{"topic a: the topic: have missing, want there", "topic b: the topic: have missing, want there"}
+	want := []string{"topic a: the topic: have missing, want there; EnsureConfig.Create makes it", "topic b: the topic: have missing, want there; EnsureConfig.Create makes it"}
 	if got := differencesOf(t, err); !slices.Equal(got, want) || len(report.Created) != 0 {
 		t.Errorf("nothing is there: %q, %+v", got, report)
 	}

@@ -18,8 +18,8 @@ import (
 
 // Subscribe hands the events of a handler's types to it until ctx ends, as a
 // member of a consumer group, and then returns nil. It returns an error when the
-// settings are wrong, and when at its start no broker answers or a topic doesn't
-// exist. Later troubles are logged and got over.
+// settings are wrong, and when at its start a topic doesn't exist. Other troubles, such as
+// no broker that answers, are logged and got over.
 //
 //   - Events of one aggregate are handled one at a time, in the order of their
 //     partition. A message that fails waits here and is tried again; the
@@ -50,7 +50,7 @@ func Subscribe(ctx context.Context, cluster Cluster, h outbox.Handler, cfg Subsc
 		return err
 	}
 	defer s.close()
-	if err := checkTopics(ctx, s.client, topics); err != nil {
+	if err := s.awaitTopics(); err != nil {
 		if ctx.Err() != nil {
 			return nil
 		}
@@ -115,12 +115,32 @@ func (s *subscription) close() {
 // created takes a moment to be known by every broker.
 const newTopicPatience = 5 * time.Second
 
+// errNoAnswer is checkTopics' error when it couldn't find out.
+var errNoAnswer = errors.New("kafka: ask for topics")
+
+// awaitTopics waits for a broker that says that the topics exist. It returns an error when one
+// says that they don't.
+func (s *subscription) awaitTopics() error {
+	for wait := s.cfg.Backoff; ; wait = min(2*wait, s.cfg.MaxBackoff) {
+		err := checkTopics(s.ctx, s.client, s.topics)
+		if !errors.Is(err, errNoAnswer) {
+			return err
+		}
+		s.cfg.Logger.Warn("no broker answers yet", "again_in", wait.String(), "error", err)
+		select {
+		case <-time.After(wait):
+		case <-s.ctx.Done():
+			return context.Cause(s.ctx)
+		}
+	}
+}
+
 // checkTopics returns an error when a topic doesn't exist.
 func checkTopics(ctx context.Context, client *kgo.Client, topics []string) error {
 	for deadline := time.Now().Add(newTopicPatience); ; {
 		found, err := kadm.NewClient(client).ListTopics(ctx, topics...)
 		if err != nil {
-			return fmt.Errorf("kafka: ask for topics: %w", err)
+			return fmt.Errorf("%w: %w", errNoAnswer, err)
 		}
 		if err = found.Error(); err == nil {
 			return nil

@@ -63,7 +63,7 @@ func (r *received) again(_ context.Context, after time.Duration) {
 		pause := backoff(r.cfg.Backoff, r.cfg.MaxBackoff, n)
 		if r.ctx.Err() == nil {
 			r.log.Warn("the message couldn't be put into its queue to wait; it stays here",
-				append(r.attrs, "retry_queue", queue, "error", err, "again_in", pause.Round(time.Millisecond))...)
+				append(r.attrs, "retry_queue", queue, "error", err, "again_in", pause.Round(time.Millisecond).String())...)
 		}
 		if !sleep(r.ctx, pause) {
 			return

@@ -87,7 +87,7 @@ func (s *subscription) run() error {
 			n = 1
 		}
 		pause := backoff(s.cfg.Backoff, s.cfg.MaxBackoff, n)
-		s.log.Warn("not reading; trying again", "error", err, "again_in", pause.Round(time.Millisecond))
+		s.log.Warn("not reading; trying again", "error", err, "again_in", pause.Round(time.Millisecond).String())
 		if !sleep(s.ctx, pause) {
 			return nil
 		}
@@ -140,13 +140,14 @@ func (s *subscription) begin(conn *connection) (*amqp.Channel, <-chan amqp.Deliv
 	ctx, cancel := context.WithTimeout(s.ctx, s.connector.DialTimeout)
 	defer cancel()
 	defer context.AfterFunc(ctx, conn.cut)()
+	queues := []string{s.cfg.Queue}
 	for _, delay := range s.cfg.RetryDelays {
-		if err := findQueue(conn, retryQueue(s.cfg.Queue, delay)); err != nil {
+		queues = append(queues, retryQueue(s.cfg.Queue, delay))
+	}
+	for _, queue := range queues {
+		if err := findQueue(conn, queue); err != nil {
 			return nil, nil, err
 		}
-	}
-	if err := findQueue(conn, s.cfg.Queue); err != nil {
-		return nil, nil, err
 	}
 	channel, err := conn.Channel()
 	if err != nil {
@@ -175,7 +176,7 @@ func findQueue(conn *connection, name string) error {
 	}
 	var reason *amqp.Error // with which the broker has closed the channel
 	if errors.As(err, &reason) && reason.Code == amqp.NotFound && strings.Contains(reason.Reason, "no queue") {
-		return fmt.Errorf("%w: %s", ErrNoQueue, name)
+		return fmt.Errorf("%w: %s; Ensure makes it, with the same RetryDelays", ErrNoQueue, name)
 	}
 	return fmt.Errorf("queue %s: %w", name, err)
 }

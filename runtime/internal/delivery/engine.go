@@ -224,7 +224,7 @@ func (e *Engine) process(key lane, h *held) {
 		}
 		e.cfg.Stats.Failed.Add(1)
 		after := cmp.Or(outbox.RedeliveryOf(err).After, e.backoff(max(h.Deliveries, n)))
-		e.log(h).Warn("the event was not handled", "error", err, "again_in", after.Round(time.Millisecond))
+		e.log(h).Warn("the event was not handled", "error", err, "again_in", after.Round(time.Millisecond).String())
 		if !e.cfg.Hold {
 			e.again(h, after)
 			e.guard.returned(key, h, after) // its redelivery waits in this lane
