@@ -59,11 +59,13 @@ bench: setup ## Measure drains, latencies and claims on both databases, ten minu
 	$(WITH_SERVERS) -- go run ./internal/bench $(BENCH_ARGS)
 
 .PHONY: verify
-verify: setup ## Break every point once on both databases and all brokers and write the record, less than a quarter of an hour
+verify: setup ## Simulate 30,000 plans, break every point on both databases and all brokers, and write the record; less than a quarter of an hour
+	$(SIM) -sim.seeds=30000
 	go run ./internal/verify/cmd/verify $(VERIFY_ARGS)
 
 .PHONY: verify-full
-verify-full: setup ## The same 24 times, 18,000 experiments, hours (VERIFY_ARGS=-count 3: fewer, -only R7/kill: one cell)
+verify-full: setup ## The same at full size, 300,000 plans and 18,000 experiments, hours (VERIFY_ARGS='-count 3': fewer)
+	$(SIM) -sim.seeds=300000
 	go run ./internal/verify/cmd/verify -count 24 $(VERIFY_ARGS)
 
 .PHONY: soak
@@ -86,9 +88,11 @@ consumerproof: setup ## Kill consumers, poison a queue and take the database awa
 broker-faults: setup ## Break real brokers in the middle of 20,000 events and read them back (BROKER=nats, rabbitmq, kafka or kfake, DB=, EVENTS=; a quarter of an hour)
 	$(WITH_SERVERS) $(if $(DB),-$(DB)) -- go run ./internal/brokerfaults $(if $(BROKER),-broker $(BROKER)) $(if $(EVENTS),-events $(EVENTS)) $(FAULT_ARGS)
 
+SIM = go test -count=1 -timeout 60m -run TestPlans ./internal/sim
+
 .PHONY: sim
 sim: setup ## Run writers, relays and consumers on simulated servers that break (SEED=n: that plan again; SEEDS=n: so many)
-	go test -count=1 -timeout 60m -v -run TestPlans ./internal/sim $(if $(SEED),-sim.seed=$(SEED)) $(if $(SEEDS),-sim.seeds=$(SEEDS))
+	$(SIM) -v $(if $(SEED),-sim.seed=$(SEED)) $(if $(SEEDS),-sim.seeds=$(SEEDS))
 
 .PHONY: lint
 lint: setup ## Run golangci-lint (fetched and built at the first run)
