@@ -47,7 +47,7 @@ func TestStalled(t *testing.T) {
 		if l.stalled() {
 			t.Error("a confirm doesn't count")
 		}
-		time.Sleep(1)
+		time.Sleep(time.Nanosecond)
 		if !l.stalled() {
 			t.Error("never")
 		}

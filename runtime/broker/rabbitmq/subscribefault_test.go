@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/outboxgen/outboxgen/runtime/outbox"
+	"github.com/outboxgen/outboxgen/runtime/outboxtest/brokersuite"
 )
 
 // The server is killed and started again while a consumer reads. Not in parallel with other
@@ -92,6 +93,31 @@ func TestMemoryAlarmWhileHandling(t *testing.T) {
 	}
 	waitUntil(t, "the one that failed is handled", func() bool { return got.has(bad) && r.unacked("projector") == 0 })
 	stop()
+}
+
+// The channel is closed after the last acknowledgement.
+func TestHandlersEndFirst(t *testing.T) {
+	t.Parallel()
+	r := newRig(t)
+	if err := publishOne(t, r.publisher(PublisherConfig{}), brokersuite.Event("a", 1)); err != nil {
+		t.Fatal(err)
+	}
+	entered, ending := make(chan struct{}, 10), make(chan struct{})
+	cfg := r.subscribeConfig()
+	cfg.Stats = new(outbox.SubscribeStats)
+	stop := r.subscribe(handler{name: "projector", handle: func(context.Context, outbox.Envelope) error {
+		entered <- struct{}{}
+		<-ending
+		time.Sleep(200 * time.Millisecond) // longer than it takes to close a channel
+		return nil
+	}}, cfg)
+	receive(t, "the handler is called", entered)
+	close(ending)
+	stop()
+	if acked, failed := cfg.Stats.Acked.Load(), cfg.Stats.AckFailed.Load(); acked != 1 || failed != 0 {
+		t.Errorf("%d acknowledged, %d could not be, want 1 and 0", acked, failed)
+	}
+	waitUntil(t, "the broker has the acknowledgement", func() bool { return r.unacked("projector") == 0 })
 }
 
 // At the end of a subscription nothing is left with it: what it holds goes back at once.

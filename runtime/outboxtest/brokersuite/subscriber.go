@@ -250,9 +250,7 @@ func runningHandlerFinishes(t *testing.T, f SubscriberFixture) {
 	if !finished.Load() {
 		t.Error("the handler's context ended with Subscribe's")
 	}
-	if n := f.Unacked(t, h.name); n != 0 {
-		t.Errorf("%d messages unacknowledged after a handler that succeeded", n)
-	}
+	acknowledged(t, f, h) // what has reached the broker may take a moment to count there
 }
 
 func brokerRestarts(t *testing.T, f SubscriberFixture) {
