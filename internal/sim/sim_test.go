@@ -104,6 +104,9 @@ func TestPlans(t *testing.T) {
 
 // The same plan takes the same course: else a seed would replay nothing.
 func TestReplay(t *testing.T) {
+	if raceDetector {
+		t.Fatal("the race detector shuffles goroutines: run this package's tests without -race, as make test does")
+	}
 	defer Install()()
 	each(t, 1_000_000, *seeds/10, func(t *testing.T, seed uint64) {
 		p := NewPlan(seed)
