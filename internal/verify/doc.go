@@ -26,6 +26,8 @@ const (
 const (
 	startBound = 60 * time.Second
 	hitBound   = 30 * time.Second // until a planned fault happens
-	drainBound = 60 * time.Second // until everything is published and handled
+	// drainBound is until everything is published and handled: more than a Kafka group waits for a
+	// member that died while it was being divided (kafka.Subscribe's rebalance timeout, 60 s).
+	drainBound = 120 * time.Second
 	stopBound  = 30 * time.Second // of a child that was asked to end
 )
