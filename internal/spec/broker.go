@@ -42,8 +42,10 @@ func (c *checker) consumerBroker(o object, con *Consumer, what string) {
 			c.brokerName(o, "group", groupName, &con.Broker.Group)
 		}
 	}
-	orText(&con.Broker.Queue, con.Name.Text)
-	orText(&con.Broker.Group, con.Name.Text)
+	// Brokers are shared: another service may have a consumer of the same name.
+	own := c.model.Service.Text + "." + con.Name.Text
+	orText(&con.Broker.Queue, own)
+	orText(&con.Broker.Group, own)
 }
 
 func (c *checker) brokerPlace(o object, stream, exchange, topic *Name) {
