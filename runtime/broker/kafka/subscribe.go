@@ -115,16 +115,19 @@ func (s *subscription) close() {
 // created takes a moment to be known by every broker.
 const newTopicPatience = 5 * time.Second
 
-// errNoAnswer is checkTopics' error when it couldn't find out.
-var errNoAnswer = errors.New("kafka: ask for topics")
+// errNoAnswer is knownTopics' error when it couldn't find out.
+var errNoAnswer = errors.New("ask for topics")
 
 // awaitTopics waits for a broker that says that the topics exist. It returns an error when one
 // says that they don't.
 func (s *subscription) awaitTopics() error {
 	for wait := s.cfg.Backoff; ; wait = min(2*wait, s.cfg.MaxBackoff) {
-		err := checkTopics(s.ctx, s.client, s.topics)
+		_, err := knownTopics(s.ctx, kadm.NewClient(s.client), s.topics)
+		if err == nil {
+			return nil
+		}
 		if !errors.Is(err, errNoAnswer) {
-			return err
+			return fmt.Errorf("kafka: %w", err)
 		}
 		s.cfg.Logger.Warn("no broker answers yet", "again_in", wait.String(), "error", err)
 		select {
@@ -135,23 +138,23 @@ func (s *subscription) awaitTopics() error {
 	}
 }
 
-// checkTopics returns an error when a topic doesn't exist.
-func checkTopics(ctx context.Context, client *kgo.Client, topics []string) error {
+// knownTopics describes topics, and returns an error when one doesn't exist.
+func knownTopics(ctx context.Context, admin *kadm.Client, topics []string) (kadm.TopicDetails, error) {
 	for deadline := time.Now().Add(newTopicPatience); ; {
-		found, err := kadm.NewClient(client).ListTopics(ctx, topics...)
+		found, err := admin.ListTopics(ctx, topics...)
 		if err != nil {
-			return fmt.Errorf("%w: %w", errNoAnswer, err)
+			return nil, fmt.Errorf("%w: %w", errNoAnswer, err)
 		}
 		if err = found.Error(); err == nil {
-			return nil
+			return found, nil
 		}
 		if !errors.Is(err, kerr.UnknownTopicOrPartition) || time.Now().After(deadline) {
-			return fmt.Errorf("kafka: topics %q: %w", topics, err)
+			return nil, fmt.Errorf("topics %q: %w", topics, err)
 		}
 		select {
 		case <-time.After(100 * time.Millisecond):
 		case <-ctx.Done():
-			return context.Cause(ctx)
+			return nil, context.Cause(ctx)
 		}
 	}
 }
