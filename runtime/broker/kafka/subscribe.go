@@ -86,6 +86,7 @@ func (s *subscription) open() error {
 		// the next one's.
 		kgo.BlockRebalanceOnPoll(),
 		kgo.OnPartitionsAssigned(s.assigned),
+		kgo.AdjustFetchOffsetsFn(s.begins),
 		kgo.OnPartitionsRevoked(s.revoked),
 		kgo.OnPartitionsLost(s.lost),
 	)
@@ -226,7 +227,7 @@ func (s *subscription) poll() bool {
 		p := s.partitions[topicPartition{f.Topic, f.Partition}]
 		s.mu.Unlock()
 		if p != nil {
-			p.add(f.Records)
+			p.add(f.FetchPartition)
 			s.lastErr = ""
 		}
 	})
@@ -259,6 +260,20 @@ func (s *subscription) assigned(_ context.Context, _ *kgo.Client, added map[stri
 			s.partitions[topicPartition{topic, n}] = s.newPartition(topic, n)
 		}
 	}
+}
+
+// begins notes where the assignments begin, between assigned and the first record. It adjusts nothing.
+func (s *subscription) begins(_ context.Context, offsets map[string]map[int32]kgo.Offset) (map[string]map[int32]kgo.Offset, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for topic, numbers := range offsets {
+		for n, at := range numbers {
+			if p := s.partitions[topicPartition{topic, n}]; p != nil {
+				p.begin(at.EpochOffset().Offset)
+			}
+		}
+	}
+	return offsets, nil
 }
 
 // revoked ends assignments while they are still ours: what is done is committed.
