@@ -61,7 +61,8 @@ func (b *natsBroker) prepare(ctx context.Context) error {
 }
 
 func (b *natsBroker) unacked(ctx context.Context, consumer string) (int, error) {
-	c, err := b.js.Consumer(ctx, streamName, natsjs.DurableName(consumer))
+	place, _ := orderevents.Topology().Consumer(consumer)
+	c, err := b.js.Consumer(ctx, streamName, natsjs.DurableName(place.Queue))
 	if errors.Is(err, jetstream.ErrConsumerNotFound) {
 		return 1, nil // its process is still starting
 	}

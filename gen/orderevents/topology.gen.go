@@ -28,14 +28,14 @@ func Topology() outbox.Topology {
 		Consumers: []outbox.ConsumerTopology{
 			{
 				Name:   ConsumerNameNotificationPlanner,
-				Queue:  "notification-planner",
-				Group:  "notification-planner",
+				Queue:  "orders.notification-planner",
+				Group:  "orders.notification-planner",
 				Events: []string{EventTypeOrderAccepted, EventTypeOrderCancelled},
 			},
 			{
 				Name:   ConsumerNameSalesReport,
-				Queue:  "sales-report",
-				Group:  "sales-report",
+				Queue:  "orders.sales-report",
+				Group:  "orders.sales-report",
 				Events: []string{EventTypeOrderAccepted},
 			},
 		},

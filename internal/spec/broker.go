@@ -3,6 +3,7 @@ package spec
 import (
 	"fmt"
 	"strings"
+	"time"
 
 	"github.com/outboxgen/outboxgen/internal/diag"
 )
@@ -42,8 +43,10 @@ func (c *checker) consumerBroker(o object, con *Consumer, what string) {
 			c.brokerName(o, "group", groupName, &con.Broker.Group)
 		}
 	}
-	orText(&con.Broker.Queue, con.Name.Text)
-	orText(&con.Broker.Group, con.Name.Text)
+	// Brokers are shared: another service may have a consumer of the same name.
+	own := c.model.Service.Text + "." + con.Name.Text
+	orText(&con.Broker.Queue, own)
+	orText(&con.Broker.Group, own)
 }
 
 func (c *checker) brokerPlace(o object, stream, exchange, topic *Name) {
@@ -52,8 +55,8 @@ func (c *checker) brokerPlace(o object, stream, exchange, topic *Name) {
 	c.brokerName(o, "topic", topicName, topic)
 }
 
-// brokerName reads a name. Those that begin with "amq." are RabbitMQ's own, and
-// a Kafka topic of dots alone would be a folder.
+// brokerName reads a name. Those that begin with "amq." are RabbitMQ's own and those of topics
+// that begin with "__" are Kafka's; a Kafka topic of dots alone would be a folder.
 func (c *checker) brokerName(o object, key string, rule nameRule, into *Name) {
 	n := c.optional(o, key)
 	if n == nil {
@@ -65,6 +68,8 @@ func (c *checker) brokerName(o object, key string, rule nameRule, into *Name) {
 		return
 	case strings.HasPrefix(strings.ToLower(name.Text), "amq.") && (key == "exchange" || key == "queue"):
 		c.problem(n, "bad-name", fmt.Sprintf("%s %s is not allowed", rule.what, quote(name.Text)), `names that begin with "amq." are RabbitMQ's own`)
+	case key == "topic" && strings.HasPrefix(name.Text, "__"):
+		c.problem(n, "bad-name", fmt.Sprintf("%s %s is not allowed", rule.what, quote(name.Text)), `topics that begin with "__" are Kafka's own`)
 	case key == "topic" && strings.Trim(name.Text, ".") == "":
 		c.problem(n, "bad-name", fmt.Sprintf("%s %s is not allowed", rule.what, quote(name.Text)), "use more than dots")
 	}
@@ -97,6 +102,27 @@ func (c *checker) checkBroker() {
 		c.takeBrokerName(queues, con.Broker.Queue.Text, con.Broker.Queue, con.Name)
 		c.takeBrokerName(groups, con.Broker.Group.Text, con.Broker.Group, con.Name)
 	}
+	for _, con := range c.model.Consumers {
+		c.checkRetryQueue(con, queues.owners)
+	}
+}
+
+// checkRetryQueue reports a queue that can be one in which another consumer's failed messages
+// wait: on RabbitMQ these are its queue's name, ".retry." and the wait.
+func (c *checker) checkRetryQueue(con *Consumer, owners map[string]Name) {
+	queue := con.Broker.Queue
+	i := strings.LastIndex(queue.Text, ".retry.")
+	if i < 0 {
+		return
+	}
+	owner, taken := owners[queue.Text[:i]]
+	if _, err := time.ParseDuration(queue.Text[i+len(".retry."):]); err != nil || !taken {
+		return
+	}
+	c.problem(&node{pos: queue.Pos}, "broker-clash",
+		fmt.Sprintf("the queue %s of %s is one in which failed messages of %s wait", quote(queue.Text), quote(con.Name.Text), quote(owner.Text)),
+		"RabbitMQ would bring it what the other consumer failed on: give it another name",
+		diag.Related{Pos: owner.Pos, Message: "first declared here"})
 }
 
 // brokerNames are the names of one kind that are taken, each with what took it

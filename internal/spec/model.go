@@ -91,7 +91,7 @@ type EventBroker struct {
 	Key Name // subject on NATS and routing key on RabbitMQ. Default "<service>.<event>"
 }
 
-// ConsumerBroker is where one consumer reads. The defaults are the consumer's name.
+// ConsumerBroker is where one consumer reads. Both default to "<service>.<consumer>".
 type ConsumerBroker struct {
 	Queue Name // durable consumer on NATS and queue on RabbitMQ
 	Group Name // consumer group on Kafka

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"slices"
 	"strconv"
 	"time"
@@ -77,7 +78,8 @@ type Report struct {
 // nor may be led by a replica that lags (unclean.leader.election.enable). With
 // [EnsureConfig.Create] it creates what is missing. What is there is never changed.
 // The error is a [*MismatchError] when something has to be changed, or is missing.
-// Consumer groups need no preparation.
+// Consumer groups need no preparation. Several processes may call it at a time: one creates a
+// topic, the others compare it.
 func Ensure(ctx context.Context, cluster Cluster, topology outbox.Topology, cfg EnsureConfig) (Report, error) {
 	cfg = cfg.withDefaults()
 	if err := cfg.validate(); err != nil {
@@ -123,7 +125,7 @@ func (e *ensuring) run(ctx context.Context) error {
 	if err != nil {
 		return fmt.Errorf("list topics: %w", err)
 	}
-	var there []string
+	var there, overtaken []string
 	for _, topic := range e.topics {
 		switch err := found[topic].Err; {
 		case err == nil:
@@ -133,10 +135,22 @@ func (e *ensuring) run(ctx context.Context) error {
 		case !e.cfg.Create:
 			e.differ(topic, "the topic", "missing", "there; EnsureConfig.Create makes it")
 		default:
-			if err := e.create(ctx, topic); err != nil {
+			err := e.create(ctx, topic)
+			switch {
+			case errors.Is(err, kerr.TopicAlreadyExists): // another process was faster
+				overtaken = append(overtaken, topic)
+			case err != nil:
 				return fmt.Errorf("create topic %s: %w", topic, err)
 			}
 		}
+	}
+	if len(overtaken) > 0 {
+		others, err := knownTopics(ctx, e.admin, overtaken)
+		if err != nil {
+			return err
+		}
+		maps.Copy(found, others)
+		there = append(there, overtaken...)
 	}
 	if len(there) == 0 {
 		return nil

@@ -5,6 +5,7 @@ import (
 	"maps"
 	"slices"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -121,6 +122,41 @@ func TestEnsureCreates(t *testing.T) {
 	want := map[string]string{"min.insync.replicas": "1", "cleanup.policy": "delete", "retention.ms": "-1"}
 	if !maps.Equal(got, want) {
 		t.Errorf("asked for %v, want %v", got, want)
+	}
+}
+
+// TestEnsureAtATime: a topic that another process creates between the look and the creation is
+// compared as one that was there.
+func TestEnsureAtATime(t *testing.T) {
+	t.Parallel()
+	r := newRig(t, 1)
+	asked, release := make(chan struct{}), make(chan struct{})
+	var asks atomic.Int64
+	r.cluster.ControlKey(int16(kmsg.CreateTopics), func(kmsg.Request) (kmsg.Response, error, bool) {
+		r.cluster.KeepControl()
+		if asks.Add(1) == 1 {
+			close(asked)
+			r.cluster.SleepControl(func() { <-release })
+		}
+		return nil, nil, false
+	})
+	cluster := Cluster{Brokers: r.brokers, Options: quick()}
+	config := EnsureConfig{Create: true, ReplicationFactor: 1, Partitions: 4}
+	slow := make(chan error, 1)
+	go func() {
+		wants := config
+		wants.Partitions = 5
+		_, err := Ensure(t.Context(), cluster, topologyOf("new"), wants)
+		slow <- err
+	}()
+	<-asked
+	report, err := Ensure(t.Context(), cluster, topologyOf("new"), config)
+	close(release)
+	if err != nil || !slices.Equal(report.Created, []string{"new"}) {
+		t.Errorf("the faster one: %v, %+v", err, report)
+	}
+	if got, want := differencesOf(t, <-slow), []string{"topic new: partitions: have 4, want 5"}; !slices.Equal(got, want) {
+		t.Errorf("the slower one: got %q, want %q", got, want)
 	}
 }
 

@@ -27,12 +27,13 @@ type partition struct {
 
 	mu     sync.Mutex
 	queue  []*kgo.Record // read, and not yet fed
+	next   int64         // offset to be read next; negative while it isn't known
 	paused bool          // the client fetches no more
 	wake   chan struct{}
 }
 
 func (s *subscription) newPartition(topic string, number int32) *partition {
-	p := &partition{sub: s, topic: topic, number: number, wake: make(chan struct{}, 1)}
+	p := &partition{sub: s, topic: topic, number: number, next: -1, wake: make(chan struct{}, 1)}
 	p.ctx, p.cancel = context.WithCancel(context.Background())
 	p.engine = delivery.New(s.ctx, delivery.Config{
 		Handler: s.handler,
@@ -46,11 +47,24 @@ func (s *subscription) newPartition(topic string, number int32) *partition {
 	return p
 }
 
-// add hands over what was fetched, and stops fetching when the handlers don't keep up.
-func (p *partition) add(records []*kgo.Record) {
+// begin notes the committed offset, which is negative when there is none.
+func (p *partition) begin(at int64) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	p.queue = append(p.queue, records...)
+	p.next = at
+}
+
+// add hands over what was fetched, which isn't empty, and stops fetching when the handlers don't
+// keep up.
+func (p *partition) add(f kgo.FetchPartition) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if n := deleted(p.next, f); n > 0 {
+		p.sub.cfg.Logger.Warn("the broker has deleted records that were not read yet; going on from the oldest that it has",
+			"topic", p.topic, "partition", p.number, "read_to", p.next, "goes_on_at", f.Records[0].Offset, "deleted", n)
+	}
+	p.next = f.Records[len(f.Records)-1].Offset + 1
+	p.queue = append(p.queue, f.Records...)
 	if len(p.queue) >= p.sub.cfg.Window && !p.paused {
 		p.paused = true
 		p.sub.client.PauseFetchPartitions(p.place())
@@ -59,6 +73,15 @@ func (p *partition) add(records []*kgo.Record) {
 	case p.wake <- struct{}{}:
 	default:
 	}
+}
+
+// deleted is how many offsets from next on the log doesn't have any more. Other gaps are of
+// transactions.
+func deleted(next int64, f kgo.FetchPartition) int64 {
+	if next < 0 {
+		return 0
+	}
+	return max(min(f.LogStartOffset, f.Records[0].Offset)-next, 0)
 }
 
 // take returns all that was added, and lets the client fetch more.

@@ -86,6 +86,7 @@ func (s *subscription) open() error {
 		// the next one's.
 		kgo.BlockRebalanceOnPoll(),
 		kgo.OnPartitionsAssigned(s.assigned),
+		kgo.AdjustFetchOffsetsFn(s.begins),
 		kgo.OnPartitionsRevoked(s.revoked),
 		kgo.OnPartitionsLost(s.lost),
 	)
@@ -115,16 +116,19 @@ func (s *subscription) close() {
 // created takes a moment to be known by every broker.
 const newTopicPatience = 5 * time.Second
 
-// errNoAnswer is checkTopics' error when it couldn't find out.
-var errNoAnswer = errors.New("kafka: ask for topics")
+// errNoAnswer is knownTopics' error when it couldn't find out.
+var errNoAnswer = errors.New("ask for topics")
 
 // awaitTopics waits for a broker that says that the topics exist. It returns an error when one
 // says that they don't.
 func (s *subscription) awaitTopics() error {
 	for wait := s.cfg.Backoff; ; wait = min(2*wait, s.cfg.MaxBackoff) {
-		err := checkTopics(s.ctx, s.client, s.topics)
+		_, err := knownTopics(s.ctx, kadm.NewClient(s.client), s.topics)
+		if err == nil {
+			return nil
+		}
 		if !errors.Is(err, errNoAnswer) {
-			return err
+			return fmt.Errorf("kafka: %w", err)
 		}
 		s.cfg.Logger.Warn("no broker answers yet", "again_in", wait.String(), "error", err)
 		select {
@@ -135,23 +139,23 @@ func (s *subscription) awaitTopics() error {
 	}
 }
 
-// checkTopics returns an error when a topic doesn't exist.
-func checkTopics(ctx context.Context, client *kgo.Client, topics []string) error {
+// knownTopics describes topics, and returns an error when one doesn't exist.
+func knownTopics(ctx context.Context, admin *kadm.Client, topics []string) (kadm.TopicDetails, error) {
 	for deadline := time.Now().Add(newTopicPatience); ; {
-		found, err := kadm.NewClient(client).ListTopics(ctx, topics...)
+		found, err := admin.ListTopics(ctx, topics...)
 		if err != nil {
-			return fmt.Errorf("%w: %w", errNoAnswer, err)
+			return nil, fmt.Errorf("%w: %w", errNoAnswer, err)
 		}
 		if err = found.Error(); err == nil {
-			return nil
+			return found, nil
 		}
 		if !errors.Is(err, kerr.UnknownTopicOrPartition) || time.Now().After(deadline) {
-			return fmt.Errorf("kafka: topics %q: %w", topics, err)
+			return nil, fmt.Errorf("topics %q: %w", topics, err)
 		}
 		select {
 		case <-time.After(100 * time.Millisecond):
 		case <-ctx.Done():
-			return context.Cause(ctx)
+			return nil, context.Cause(ctx)
 		}
 	}
 }
@@ -223,7 +227,7 @@ func (s *subscription) poll() bool {
 		p := s.partitions[topicPartition{f.Topic, f.Partition}]
 		s.mu.Unlock()
 		if p != nil {
-			p.add(f.Records)
+			p.add(f.FetchPartition)
 			s.lastErr = ""
 		}
 	})
@@ -256,6 +260,20 @@ func (s *subscription) assigned(_ context.Context, _ *kgo.Client, added map[stri
 			s.partitions[topicPartition{topic, n}] = s.newPartition(topic, n)
 		}
 	}
+}
+
+// begins notes where the assignments begin, between assigned and the first record. It adjusts nothing.
+func (s *subscription) begins(_ context.Context, offsets map[string]map[int32]kgo.Offset) (map[string]map[int32]kgo.Offset, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for topic, numbers := range offsets {
+		for n, at := range numbers {
+			if p := s.partitions[topicPartition{topic, n}]; p != nil {
+				p.begin(at.EpochOffset().Offset)
+			}
+		}
+	}
+	return offsets, nil
 }
 
 // revoked ends assignments while they are still ours: what is done is committed.

@@ -67,6 +67,9 @@ func TestDurableName(t *testing.T) {
 	if got := DurableName("order_projector-2"); got != "order_projector-2" {
 		t.Errorf("a plain name became %q", got)
 	}
+	if got := DurableName("orders.planner"); got != "orders_planner-cc715345" { // another name would read everything anew
+		t.Errorf("orders.planner became %q", got)
+	}
 	seen := make(map[string]string)
 	for _, name := range []string{"a.b", "a_b", "a b", "a*b", "a>b", "a/b", "ä", "a-b", "A_B"} {
 		durable := DurableName(name)

@@ -86,17 +86,20 @@ func (c Connector) dialOne(ctx context.Context, url string) (*connection, error)
 		open = func(network, addr string) (net.Conn, error) { return new(net.Dialer).DialContext(ctx, network, addr) }
 	}
 	var s *socket
+	stop := func() bool { return true }
 	cfg.Dial = func(network, addr string) (net.Conn, error) {
 		conn, err := open(network, addr)
 		if err != nil {
 			return nil, err
 		}
 		s = &socket{Conn: conn, timeout: c.WriteTimeout}
-		// Of the handshake, the client library takes it away afterwards.
-		deadline, _ := ctx.Deadline()
-		return s, conn.SetReadDeadline(deadline)
+		stop = context.AfterFunc(ctx, func() { _ = conn.Close() }) // the handshake doesn't know ctx
+		return s, nil
 	}
 	conn, err := amqp.DialConfig(url, cfg)
+	if !stop() {
+		err = errors.Join(context.Cause(ctx), err)
+	}
 	if err != nil {
 		if s != nil {
 			_ = s.Close() // it may be closed already

@@ -1,6 +1,7 @@
 package rabbitmq
 
 import (
+	"context"
 	"errors"
 	"net"
 	"sync/atomic"
@@ -22,7 +23,8 @@ func TestNoRecovery(t *testing.T) {
 	}
 }
 
-// A server that takes the connection and says nothing.
+// A server that takes the connection and says nothing is waited for until DialTimeout, or until
+// ctx ends.
 func TestSilentServer(t *testing.T) {
 	t.Parallel()
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
@@ -32,13 +34,31 @@ func TestSilentServer(t *testing.T) {
 	defer listener.Close()
 	c := Connector{URLs: []string{"amqp://guest:guest@" + listener.Addr().String() + "/"}, DialTimeout: 100 * time.Millisecond}
 	done := make(chan error, 1)
-	go func() {
-		_, err := c.withDefaults().dial(t.Context())
+	dial := func(ctx context.Context) {
+		_, err := c.withDefaults().dial(ctx)
 		done <- err
-	}()
-	if receive(t, "connecting is given up", done) == nil {
-		t.Error("connected")
 	}
+	go dial(t.Context())
+	wantIs(t, receive(t, "connecting is given up", done), context.DeadlineExceeded)
+
+	c.DialTimeout = time.Hour
+	ctx, cancel := context.WithCancel(t.Context())
+	if conn, err := listener.Accept(); err != nil { // the first one's
+		t.Fatal(err)
+	} else {
+		defer conn.Close()
+	}
+	go dial(ctx)
+	conn, err := listener.Accept()
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer conn.Close()
+	if _, err := conn.Read(make([]byte, 1)); err != nil { // the client has begun the handshake
+		t.Fatal(err)
+	}
+	cancel()
+	wantIs(t, receive(t, "connecting ends with its context", done), context.Canceled)
 }
 
 // Attempts to connect grow apart, however often something is published.

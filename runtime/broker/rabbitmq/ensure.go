@@ -97,7 +97,7 @@ func Ensure(ctx context.Context, c Connector, topology outbox.Topology, cfg Ensu
 	return e.report, nil
 }
 
-// checkTopology refuses one that says too little.
+// checkTopology refuses one that says too little, or has a queue twice.
 func checkTopology(t outbox.Topology, cfg EnsureConfig) error {
 	var errs []error
 	for _, e := range t.Events {
@@ -106,7 +106,19 @@ func checkTopology(t outbox.Topology, cfg EnsureConfig) error {
 		}
 	}
 	longest := retryQueue("", slices.MaxFunc(cfg.RetryDelays, func(a, b time.Duration) int { return len(a.String()) - len(b.String()) }))
+	owners := make(map[string]string) // of the queues
 	for _, c := range t.Consumers {
+		queues := []string{c.Queue}
+		for _, delay := range cfg.RetryDelays {
+			queues = append(queues, retryQueue(c.Queue, delay))
+		}
+		for _, queue := range queues {
+			if owner, taken := owners[queue]; taken {
+				errs = append(errs, fmt.Errorf("consumers %s and %s: each would get a part of queue %s", owner, c.Name, queue))
+				break
+			}
+			owners[queue] = c.Name
+		}
 		if c.Queue == "" || len(c.Queue)+len(longest) > maxShortString || strings.HasPrefix(c.Queue, "amq.") {
 			errs = append(errs, fmt.Errorf("consumer %s: its queue's name wants 1 to %d bytes and no amq. in front", c.Name, maxShortString-len(longest)))
 		}

@@ -146,8 +146,14 @@ func TestEnsureSettings(t *testing.T) {
 		"long queue":    {outbox.Topology{Events: event, Consumers: []outbox.ConsumerTopology{{Name: "c", Queue: strings.Repeat("q", 250), Events: []string{"a"}}}}, EnsureConfig{}},
 		"server's name": {outbox.Topology{Events: event, Consumers: []outbox.ConsumerTopology{{Name: "c", Queue: "amq.q", Events: []string{"a"}}}}, EnsureConfig{}},
 		"unknown event": {outbox.Topology{Events: event, Consumers: []outbox.ConsumerTopology{{Name: "c", Queue: "q", Events: []string{"b"}}}}, EnsureConfig{}},
-		"no place":      {outbox.Topology{Events: []outbox.EventTopology{{Type: "a"}}}, EnsureConfig{}},
-		"bad delays":    {outbox.Topology{Events: event}, EnsureConfig{RetryDelays: []time.Duration{-1}}},
+		"shared queue": {outbox.Topology{Events: event, Consumers: []outbox.ConsumerTopology{
+			{Name: "c", Queue: "q", Events: []string{"a"}}, {Name: "d", Queue: "q", Events: []string{"a"}},
+		}}, EnsureConfig{}},
+		"retry queue read": {outbox.Topology{Events: event, Consumers: []outbox.ConsumerTopology{
+			{Name: "c", Queue: "q.retry.1s", Events: []string{"a"}}, {Name: "d", Queue: "q", Events: []string{"a"}},
+		}}, EnsureConfig{}},
+		"no place":   {outbox.Topology{Events: []outbox.EventTopology{{Type: "a"}}}, EnsureConfig{}},
+		"bad delays": {outbox.Topology{Events: event}, EnsureConfig{RetryDelays: []time.Duration{-1}}},
 	} {
 		_, err := Ensure(t.Context(), c, s.topology, s.cfg)
 		if err == nil || strings.Contains(err.Error(), "connect") {

@@ -2,6 +2,7 @@ package rabbitmq
 
 import (
 	"context"
+	"errors"
 	"time"
 
 	amqp "github.com/rabbitmq/amqp091-go"
@@ -45,7 +46,8 @@ func (r *received) ack(context.Context) {
 
 // again puts the message into a queue to wait, and acknowledges it once the broker has
 // confirmed that. It goes on trying until then, for what the broker took back itself
-// would come again at once. Other aggregates go on meanwhile.
+// would come again at once. Other aggregates go on meanwhile. A queue that has gone ends the
+// session: the next one finds out, see begin.
 func (r *received) again(_ context.Context, after time.Duration) {
 	if after <= 0 { // the subscription ends, see session
 		return
@@ -58,6 +60,11 @@ func (r *received) again(_ context.Context, after time.Duration) {
 		err := r.waiting.sendOne(r.ctx, "", queue, toWait(r.delivery))
 		if err == nil {
 			r.settleWaiting()
+			return
+		}
+		if errors.Is(err, ErrUnroutable) {
+			r.log.Warn("the message's queue to wait in is missing; looking for it", append(r.attrs, "retry_queue", queue)...)
+			_ = r.channel.Close() // another one's message may have closed it
 			return
 		}
 		pause := backoff(r.cfg.Backoff, r.cfg.MaxBackoff, n)

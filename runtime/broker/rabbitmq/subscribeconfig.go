@@ -22,8 +22,8 @@ type SubscribeConfig struct {
 	Concurrency int
 
 	// Prefetch is how many messages the broker hands over before one is acknowledged.
-	// After a crash as many are delivered again. Defaults to four times
-	// Concurrency, at least 32.
+	// After a crash as many are delivered again. At most 65,535, AMQP's limit. Defaults to
+	// four times Concurrency, at least 32.
 	Prefetch int
 
 	// RetryDelays are the waits that a message can have that failed: the broker has a
@@ -63,13 +63,17 @@ type SubscribeConfig struct {
 	Stats *outbox.SubscribeStats
 }
 
+// maxPrefetch is what basic.qos has room for. The client library would let more wrap round, and 0
+// is no limit.
+const maxPrefetch = 1<<16 - 1
+
 func (c SubscribeConfig) withDefaults(h outbox.Handler) SubscribeConfig {
 	if place, ok := c.Topology.Consumer(h.Name()); ok {
 		c.Queue = place.Queue
 	}
 	defaultTo(&c.Concurrency, h.Limits().Concurrency)
 	defaultTo(&c.Concurrency, 1)
-	defaultTo(&c.Prefetch, max(4*c.Concurrency, 32))
+	defaultTo(&c.Prefetch, min(max(4*c.Concurrency, 32), maxPrefetch))
 	if len(c.RetryDelays) == 0 {
 		c.RetryDelays = defaultRetryDelays()
 	}
@@ -101,6 +105,8 @@ func (c SubscribeConfig) validate(h outbox.Handler) error {
 	switch {
 	case c.Queue == "":
 		return fmt.Errorf("rabbitmq: SubscribeConfig needs Topology, with a queue for consumer %s, or Queue", h.Name())
+	case c.Prefetch > maxPrefetch || c.Concurrency > maxPrefetch:
+		return fmt.Errorf("rabbitmq: SubscribeConfig.Prefetch and Concurrency are at most %d", maxPrefetch)
 	case c.Prefetch < c.Concurrency:
 		return errors.New("rabbitmq: SubscribeConfig.Prefetch is below Concurrency")
 	case h.Limits().Timeout >= c.ConsumerTimeout:

@@ -23,6 +23,8 @@ func TestSubscribeSettings(t *testing.T) {
 		"both":             {good, SubscribeConfig{Queue: "q", Topology: outbox.Topology{Consumers: []outbox.ConsumerTopology{{Name: "projector", Queue: "q"}}}}},
 		"negative":         {good, SubscribeConfig{Queue: "q", Backoff: -1}},
 		"small prefetch":   {good, SubscribeConfig{Queue: "q", Concurrency: 10, Prefetch: 5}},
+		"large prefetch":   {good, SubscribeConfig{Queue: "q", Prefetch: 65_536}},
+		"large default":    {good, SubscribeConfig{Queue: "q", Concurrency: 65_536}},
 		"unsorted delays":  {good, SubscribeConfig{Queue: "q", RetryDelays: []time.Duration{2 * time.Second, time.Second}}},
 		"split delay":      {good, SubscribeConfig{Queue: "q", RetryDelays: []time.Duration{1500 * time.Microsecond}}},
 		"consumer_timeout": {slow, SubscribeConfig{Queue: "q"}},
@@ -37,6 +39,21 @@ func TestSubscribeSettings(t *testing.T) {
 	cancel()
 	if err := Subscribe(ctx, c, good, SubscribeConfig{Queue: "q"}); err != nil {
 		t.Errorf("good settings, ended before it began: %v", err)
+	}
+}
+
+// What AMQP has no room for would wrap round, at 65,536 to no limit.
+func TestPrefetchFitsAMQP(t *testing.T) {
+	t.Parallel()
+	h := handler{name: "projector"}
+	for concurrency, want := range map[int]int{1: 32, 100: 400, 16_384: 65_535, 65_535: 65_535} {
+		cfg := SubscribeConfig{Queue: "q", Concurrency: concurrency}
+		if err := cfg.validate(h); err != nil {
+			t.Errorf("Concurrency %d: %v", concurrency, err)
+		}
+		if got := cfg.withDefaults(h).Prefetch; got != want {
+			t.Errorf("Concurrency %d: Prefetch %d, want %d", concurrency, got, want)
+		}
 	}
 }
 
