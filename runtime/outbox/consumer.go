@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"runtime/debug"
 	"slices"
 	"time"
 
@@ -160,6 +161,7 @@ func (c *Consumer) handle(ctx context.Context, e Envelope) (Handling, error) {
 	}
 	do, kind, err := c.bind(e)
 	if err != nil {
+		c.logPanic(ctx, e.ID, err)
 		return c.park(ctx, e, kind, err)
 	}
 	a := c.attempts(ctx, func(ctx context.Context, tx *Tx, a *attempt) error { return c.apply(ctx, tx, e, a, do) })
@@ -176,7 +178,7 @@ func (c *Consumer) bind(e Envelope) (do effect, kind string, err error) {
 	if !ok {
 		return nil, parkedType, fmt.Errorf("%w: consumer %s, event type %q", ErrNotHandled, c.spec.Name, e.Type)
 	}
-	do, err = route.bind(e)
+	do, err = decode(route, e)
 	switch {
 	case errors.Is(err, ErrNotHandled):
 		return nil, parkedVersion, err
@@ -186,6 +188,17 @@ func (c *Consumer) bind(e Envelope) (do effect, kind string, err error) {
 		return nil, parkedPayload, errAggregateTooLong
 	}
 	return do, "", nil
+}
+
+// decode calls code that isn't ours: the payload's types decode themselves.
+func decode(route Route, e Envelope) (do effect, err error) {
+	defer func() {
+		if v := recover(); v != nil {
+			err = NewPanicError(v, debug.Stack())
+		}
+	}()
+	do, err = route.bind(e)
+	return do, readable(err)
 }
 
 // attempts is an attempt, and two more if the server rolls it back to end a

@@ -104,14 +104,23 @@ func (c *Consumer) apply(ctx context.Context, tx *Tx, e Envelope, a *attempt, do
 }
 
 // run calls the handler and makes its panic an error, so that the attempt counts: the
-// message would come back after a crash just the same.
-func run(ctx context.Context, tx *Tx, do effect) (err error) {
-	defer func() {
-		if v := recover(); v != nil {
-			err = NewPanicError(v, debug.Stack())
-		}
+// message would come back after a crash just the same. The handler has a goroutine of
+// its own, which is all that a runtime.Goexit can end.
+func run(ctx context.Context, tx *Tx, do effect) error {
+	ended := make(chan error, 1)
+	go func() {
+		var err error
+		returned := false
+		defer func() {
+			if !returned {
+				err = NewPanicError(recover(), debug.Stack())
+			}
+			ended <- err
+		}()
+		err = readable(do(ctx, tx))
+		returned = true
 	}()
-	return do(ctx, tx)
+	return <-ended
 }
 
 // probe finds out whether a connection error of the handler's is the transaction's:

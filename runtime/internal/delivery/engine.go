@@ -280,15 +280,28 @@ func (e *Engine) enter() bool {
 	}
 }
 
-func (e *Engine) call(h *held) (err error) {
-	defer func() {
-		if v := recover(); v != nil {
-			p := outbox.NewPanicError(v, debug.Stack())
-			e.cfg.Stats.Panics.Add(1)
-			e.log(h).Error("the handler panicked", "error", p, "stack", string(p.Stack))
-			err = p
-		}
+// call runs the handler on a goroutine of its own, for the lane to outlive a runtime.Goexit.
+func (e *Engine) call(h *held) error {
+	ended := make(chan error, 1)
+	go func() {
+		var err error
+		returned := false
+		defer func() {
+			if !returned {
+				p := outbox.NewPanicError(recover(), debug.Stack())
+				e.cfg.Stats.Panics.Add(1)
+				e.log(h).Error("the handler panicked", "error", p, "stack", string(p.Stack))
+				err = p
+			}
+			ended <- err
+		}()
+		err = e.handOver(h)
+		returned = true
 	}()
+	return <-ended
+}
+
+func (e *Engine) handOver(h *held) error {
 	if h.Unreadable != nil {
 		err := e.cfg.Handler.Park(e.ctx, *h.Unreadable)
 		if err == nil {
@@ -296,7 +309,7 @@ func (e *Engine) call(h *held) (err error) {
 		}
 		return err
 	}
-	_, err = e.cfg.Handler.Handle(e.ctx, h.Envelope)
+	_, err := e.cfg.Handler.Handle(e.ctx, h.Envelope)
 	return err
 }
 
