@@ -175,7 +175,7 @@ var consumerMutants = []mutant{
 	},
 	{
 		name: "a connection lost under the handler is the event's fault", file: "runtime/outbox/consumerattempt.go",
-		old: "	case fault == FaultReadOnly, a.poison != nil && c.losesDatabase(a.poison):", new: "	case fault == FaultReadOnly:",
+		old: "	case a.poison != nil && c.losesDatabase(a.poison):", new: "	case fault == FaultReadOnly:",
 		target: unit("^TestWhatIsCounted$"),
 	},
 	{
