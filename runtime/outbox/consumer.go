@@ -22,7 +22,7 @@ const (
 )
 
 // ConsumerConfig has a consumer's settings. The zero value, and nil, are good:
-// what isn't set is as in events.yaml.
+// what isn't set is as in events.yaml, and no number or duration below zero is a setting.
 type ConsumerConfig struct {
 	// Isolation of the transaction in which the handler runs. Defaults to READ
 	// COMMITTED, under which a redelivery that races takes no gap locks.
@@ -92,11 +92,11 @@ func NewConsumer(db *DB, spec ConsumerSpec, cfg *ConsumerConfig) *Consumer {
 
 func (c ConsumerConfig) withDefaults(d ConsumerConfig) ConsumerConfig {
 	firstOf(&c.Isolation, d.Isolation, sql.LevelReadCommitted)
-	firstOf(&c.Concurrency, d.Concurrency, 1)
-	firstOf(&c.Timeout, d.Timeout, defaultHandleTimeout)
-	firstOf(&c.Attempts, d.Attempts, defaultAttempts)
-	firstOf(&c.Backoff, d.Backoff, defaultBackoff)
-	firstOf(&c.MaxBackoff, d.MaxBackoff, defaultMaxBackoff)
+	firstAboveZero(&c.Concurrency, d.Concurrency, 1)
+	firstAboveZero(&c.Timeout, d.Timeout, defaultHandleTimeout)
+	firstAboveZero(&c.Attempts, d.Attempts, defaultAttempts)
+	firstAboveZero(&c.Backoff, d.Backoff, defaultBackoff)
+	firstAboveZero(&c.MaxBackoff, d.MaxBackoff, defaultMaxBackoff)
 	firstOf(&c.Logger, d.Logger, slog.Default())
 	return c
 }
@@ -110,6 +110,15 @@ func firstOf[T comparable](v *T, others ...T) {
 		}
 		*v = other
 	}
+}
+
+// firstAboveZero is firstOf for what is set when it is above zero.
+func firstAboveZero[T int | time.Duration](v *T, others ...T) {
+	for i := range others {
+		others[i] = max(others[i], 0)
+	}
+	*v = max(*v, 0)
+	firstOf(v, others...)
 }
 
 // Name implements [Handler].

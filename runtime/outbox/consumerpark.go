@@ -3,10 +3,12 @@ package outbox
 import (
 	"context"
 	"database/sql"
+	"encoding/binary"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"maps"
+	"slices"
 	"strings"
 	"time"
 	"unicode/utf8"
@@ -204,13 +206,19 @@ func parkedEvent(e Envelope, kind, reason string, attempts uint32) InsertParkedP
 var unreadableSpace = uuid.MustParse("5a3b1d0e-6d8c-5f5e-9a53-0f3f0c6b8f11")
 
 // id goes by the content too: when a broker's stream is made anew, its references
-// begin again, and another message must not be taken for a repeat.
+// begin again, and another message must not be taken for a repeat. Headers may be any
+// bytes: each goes behind its length.
 func (m Unreadable) id(consumer string) uuid.UUID {
-	key := m.Reference
-	if key == "" {
-		key = string(jsonObject(m.Headers))
+	key := []byte(consumer + "\n" + m.Reference + "\n")
+	if m.Reference == "" {
+		key = binary.AppendUvarint(key, uint64(len(m.Headers)))
+		for _, name := range slices.Sorted(maps.Keys(m.Headers)) {
+			for _, s := range []string{name, m.Headers[name]} {
+				key = append(binary.AppendUvarint(key, uint64(len(s))), s...)
+			}
+		}
 	}
-	return uuid.NewSHA1(unreadableSpace, []byte(consumer+"\n"+key+"\n"+string(m.Body)))
+	return uuid.NewSHA1(unreadableSpace, append(key, m.Body...))
 }
 
 // notNull is b as a value: the driver writes nil as NULL.

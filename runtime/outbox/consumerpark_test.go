@@ -212,6 +212,30 @@ func TestIDsOfUnreadableMessages(t *testing.T) {
 	}
 }
 
+// Without a reference, messages that differ in a byte, or in where it stands, have ids that
+// differ, also where their headers are no UTF-8.
+func TestIDsOfMessagesWithoutAReference(t *testing.T) {
+	p := newPlanner(succeed, nil)
+	seen := map[string]int{}
+	for i, m := range []outbox.Unreadable{
+		{}, {Body: []byte("x")},
+		{Headers: map[string]string{"k": "\xff"}}, {Headers: map[string]string{"k": "\xfe"}}, {Headers: map[string]string{"k": "\uFFFD"}},
+		{Headers: map[string]string{"\xff": "k"}}, {Headers: map[string]string{"\xfe": "k"}},
+		{Headers: map[string]string{"a": "bc"}}, {Headers: map[string]string{"ab": "c"}}, {Headers: map[string]string{"a": "b"}, Body: []byte("c")},
+		{Headers: map[string]string{"a": "", "b": ""}}, {Headers: map[string]string{"a": ""}, Body: []byte("\x01b\x00")},
+	} {
+		m.Reason = outbox.ErrNotAnEvent
+		if err := p.Park(t.Context(), m); err != nil {
+			t.Fatal(err)
+		}
+		id := p.inbox.parked[i].EventID
+		if before, twice := seen[id]; twice {
+			t.Errorf("messages %d and %d have one id", before, i)
+		}
+		seen[id] = i
+	}
+}
+
 // Reasons fit their column and are UTF-8.
 func TestReasonsFit(t *testing.T) {
 	p := newPlanner(returns(outbox.Permanent(errors.New("\xff"+strings.Repeat("é", 2000)))), nil)

@@ -28,7 +28,8 @@ type HandlingError struct {
 	// Attempts is how many attempts have been counted so far.
 	Attempts int
 
-	// Again is how long to wait before the event is delivered again.
+	// Again is how long to wait before the event is delivered again. 0 and less leave it
+	// to the subscriber.
 	Again time.Duration
 
 	text string
@@ -62,7 +63,7 @@ func RedeliveryOf(err error) Redelivery {
 	if !errors.As(err, &h) {
 		return Redelivery{}
 	}
-	return Redelivery{Pause: h.Kind == FailureUnavailable, After: h.Again}
+	return Redelivery{Pause: h.Kind == FailureUnavailable, After: max(h.Again, 0)}
 }
 
 // Permanent marks a handler's error as one that no repeat can help: the event is

@@ -12,6 +12,10 @@ import (
 	"github.com/outboxgen/outboxgen/runtime/outbox"
 )
 
+// minWait is the least wait after a failure. A message that is given back for none has not
+// failed, and brokers count in milliseconds.
+const minWait = time.Millisecond
+
 // Config has an engine's settings. All but Slots, Hold, AliveEvery, Window and NoJitter are
 // required.
 type Config struct {
@@ -223,7 +227,7 @@ func (e *Engine) process(key lane, h *held) {
 			return
 		}
 		e.cfg.Stats.Failed.Add(1)
-		after := cmp.Or(outbox.RedeliveryOf(err).After, e.backoff(max(h.Deliveries, n)))
+		after := max(cmp.Or(outbox.RedeliveryOf(err).After, e.backoff(max(h.Deliveries, n))), minWait)
 		e.log(h).Warn("the event was not handled", "error", err, "again_in", after.Round(time.Millisecond).String())
 		if !e.cfg.Hold {
 			e.again(h, after)

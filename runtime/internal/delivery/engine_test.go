@@ -109,8 +109,13 @@ func TestGivenBack(t *testing.T) {
 		r.set(again(90 * time.Second)) // the handler's own, above MaxBackoff too
 		r.submit("a", 1)
 		r.want("handle a1", "again a1 1m30s")
+		for wait, want := range map[time.Duration]string{1: "1ms", 0: "1s", -time.Hour: "1s"} {
+			r.set(again(wait)) // never at once, as at the end
+			r.submit("a", 1)
+			r.want("handle a1", "again a1 "+want)
+		}
 		r.engine.Close(time.Hour)
-		if n := r.stats.Failed.Load(); n != 7 || r.stats.Handled.Load() != 0 || r.stats.Redelivered.Load() != 4 {
+		if n := r.stats.Failed.Load(); n != 10 || r.stats.Handled.Load() != 0 || r.stats.Redelivered.Load() != 4 {
 			t.Errorf("%d failed, %d handled, %d redelivered", n, r.stats.Handled.Load(), r.stats.Redelivered.Load())
 		}
 	})
