@@ -169,10 +169,24 @@ func (c *Consumer) insertParked(ctx context.Context, tx *Tx, row InsertParkedPar
 		}
 		return NotHandled, fmt.Errorf("insert dedup row: %w", err)
 	}
-	if err := c.spec.Inbox.InsertParked(ctx, tx, row); err != nil {
+	err := c.spec.Inbox.InsertParked(ctx, tx, row)
+	if err != nil && string(row.Headers) != noStrings && c.db.Classify(err).Fault == FaultOther {
+		err = c.spec.Inbox.InsertParked(ctx, tx, c.withoutHeaders(row, err))
+	}
+	if err != nil {
 		return NotHandled, fmt.Errorf("park: %w", err)
 	}
 	return Parked, nil
+}
+
+// withoutHeaders is a row that was refused, without what the database may have refused of
+// it: MySQL stores no JSON key above 64 KiB (3151), and any sender can give a header such a
+// name. The reason says so.
+func (c *Consumer) withoutHeaders(row InsertParkedParams, refusal error) InsertParkedParams {
+	note := shorten(" (parked without its headers: "+reasonOf(c.db, refusal)+")", maxParkedReason/4)
+	row.Reason = shorten(row.Reason, maxParkedReason-utf8.RuneCountInString(note)) + note
+	row.Headers = json.RawMessage(noStrings)
+	return row
 }
 
 // book runs a transaction about a message, which goes on when ctx has ended.
@@ -229,13 +243,16 @@ func notNull(b []byte) []byte {
 	return b
 }
 
+// noStrings is the object of no strings.
+const noStrings = "{}"
+
 func jsonObject(m map[string]string) json.RawMessage {
 	if len(m) == 0 {
-		return json.RawMessage("{}")
+		return json.RawMessage(noStrings)
 	}
 	b, err := json.Marshal(m)
 	if err != nil { // strings can always be encoded
-		return json.RawMessage("{}")
+		return json.RawMessage(noStrings)
 	}
 	return b
 }
