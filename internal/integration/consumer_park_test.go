@@ -21,6 +21,33 @@ import (
 	"github.com/outboxgen/outboxgen/runtime/outbox"
 )
 
+// A header whose name MySQL's JSON can't hold keeps nothing from being parked.
+func TestParkedWithAHugeHeader(t *testing.T) {
+	eachSettings(t, func(t *testing.T, _ dbtest.Database, db *outbox.DB) {
+		consumer := report(db, tally)
+		headers := map[string]string{strings.Repeat("k", 1<<16): "v"}
+		m := outbox.Unreadable{Reference: "S/1", Headers: headers, Body: []byte("x"), Reason: outbox.ErrNotAnEvent}
+		for range 2 {
+			if err := consumer.Park(t.Context(), m); err != nil {
+				t.Fatal(err)
+			}
+		}
+		e := envelope(t)
+		e.Headers, e.SchemaVersion = headers, 99
+		ends(t, consumer, e, outbox.Parked)
+		parked, err := consumer.ParkedEvents(t.Context(), 0, 10)
+		if err != nil || len(parked) != 2 {
+			t.Fatalf("%d parked, %v", len(parked), err)
+		}
+		for _, p := range parked {
+			left := strings.HasSuffix(p.Reason, "(parked without its headers: database error 3151)")
+			if kept := len(p.Envelope.Headers) == 1; kept == left || len(p.Envelope.Data) == 0 { // MariaDB keeps them
+				t.Errorf("%s: %d headers, %q", p.Kind, len(p.Envelope.Headers), p.Reason)
+			}
+		}
+	})
+}
+
 // An event that always fails is tried as often as it may, parked, and not handled
 // again. Nothing of its attempts is left.
 func TestFailingEventIsParked(t *testing.T) {

@@ -40,7 +40,7 @@ func TestRelayOutlivesServerErrors(t *testing.T) {
 					}
 					ids := k.writeSeries(t, db, 12, 5)
 					mustExec(t, db, fmt.Sprintf(`CREATE TRIGGER refuse BEFORE UPDATE ON %s FOR EACH ROW
-						SIGNAL SQLSTATE '%s' SET MYSQL_ERRNO = %d, MESSAGE_TEXT = 'refused'`, table, state, number))
+						SIGNAL SQLSTATE '%s' SET MYSQL_ERRNO = %d, MESSAGE_TEXT = '--read-only, if it is that'`, table, state, number))
 					broker := &ledger{}
 					relay := startRelay(t, k.newStore(db), broker, outbox.RelayConfig{})
 					relay.awaitFailures(t, refusals)
@@ -102,7 +102,7 @@ func TestAttemptIsCountedOnceThroughServerErrors(t *testing.T) {
 		id := k.writeEvents(t, db, 1, 1)[0]
 		// The row of the failure comes after that of the event, in one transaction.
 		mustExec(t, db, `CREATE TRIGGER refuse BEFORE INSERT ON outbox_failure FOR EACH ROW
-			SIGNAL SQLSTATE '40001' SET MYSQL_ERRNO = 1213, MESSAGE_TEXT = 'refused'`)
+			SIGNAL SQLSTATE '40001' SET MYSQL_ERRNO = 1213, MESSAGE_TEXT = '--read-only, if it is that'`)
 		relay := startRelay(t, k.newStore(db), failing{}, outbox.RelayConfig{})
 		relay.awaitFailures(t, 3)
 		if s := k.state(t, db, id); s.Attempts != 0 {

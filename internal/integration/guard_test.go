@@ -163,7 +163,7 @@ func TestConnectionToAReadOnlyServerIsNotKept(t *testing.T) {
 	each(t, func(t *testing.T, server dbtest.Database, db *outbox.DB) {
 		db.SetMaxOpenConns(1)
 		mustExec(t, db, "CREATE TABLE demoted (id INT)")
-		mustExec(t, db, "CREATE TRIGGER demoted BEFORE INSERT ON demoted FOR EACH ROW SIGNAL SQLSTATE 'HY000' SET MYSQL_ERRNO = 1290")
+		mustExec(t, db, "CREATE TRIGGER demoted BEFORE INSERT ON demoted FOR EACH ROW SIGNAL SQLSTATE 'HY000' SET MYSQL_ERRNO = 1290, MESSAGE_TEXT = '--read-only'")
 		connection := func() (id int64) {
 			if err := db.QueryRowContext(t.Context(), "SELECT CONNECTION_ID()").Scan(&id); err != nil {
 				t.Fatal(err)

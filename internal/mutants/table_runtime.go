@@ -175,7 +175,7 @@ var consumerMutants = []mutant{
 	},
 	{
 		name: "a connection lost under the handler is the event's fault", file: "runtime/outbox/consumerattempt.go",
-		old: "	case fault == FaultReadOnly, a.poison != nil && c.losesDatabase(a.poison):", new: "	case fault == FaultReadOnly:",
+		old: "	case a.poison != nil && c.losesDatabase(a.poison):", new: "	case fault == FaultReadOnly:",
 		target: unit("^TestWhatIsCounted$"),
 	},
 	{
@@ -215,7 +215,7 @@ var consumerMutants = []mutant{
 	},
 	{
 		name: "a handler's panic ends the process", file: "runtime/outbox/consumerattempt.go",
-		old: "		if v := recover(); v != nil {\n			err = NewPanicError(v, debug.Stack())\n		}", new: "		_ = debug.Stack",
+		old: "			if !returned {\n				err = NewPanicError(recover(), debug.Stack())\n			}", new: "			_, _ = debug.Stack, returned",
 		target: unit("^TestPanicOfAHandler$"),
 	},
 	{

@@ -7,6 +7,7 @@ import (
 	"errors"
 	"io"
 	"net"
+	"strings"
 
 	"github.com/go-sql-driver/mysql"
 
@@ -22,7 +23,7 @@ const (
 	erLockWaitTimeout        = 1205
 	erLockTableFull          = 1206 // InnoDB rolls the whole transaction back, as on a deadlock
 	erLockDeadlock           = 1213
-	erOptionPreventsStmt     = 1290 // --read-only, --super-read-only
+	erOptionPreventsStmt     = 1290 // --read-only, and other options that prevent a statement
 	erQueryInterrupted       = 1317
 	erReadOnlyTransaction    = 1792
 	erReadOnlyMode           = 1836
@@ -37,8 +38,8 @@ type Classifier struct{}
 
 var _ outbox.ErrorClassifier = Classifier{}
 
-// Classify implements outbox.ErrorClassifier. It goes by the error's number, and
-// for a duplicate key by the constraint that the message names. The number alone
+// Classify implements outbox.ErrorClassifier. It goes by the error's number, and by the
+// message where that names the constraint of a duplicate key, or the option of a 1290. The number alone
 // is not enough: the driver's own MySQLError.Is compares nothing else.
 func (Classifier) Classify(err error) outbox.ErrorInfo {
 	var server *mysql.MySQLError
@@ -70,7 +71,11 @@ func classifyServer(e *mysql.MySQLError) outbox.ErrorInfo {
 		info.Fault = outbox.FaultDeadlock
 	case erLockWaitTimeout:
 		info.Fault = outbox.FaultLockTimeout
-	case erOptionPreventsStmt, erReadOnlyTransaction, erReadOnlyMode:
+	case erOptionPreventsStmt:
+		if namesReadOnly(e.Message) {
+			info.Fault = outbox.FaultReadOnly
+		}
+	case erReadOnlyTransaction, erReadOnlyMode:
 		info.Fault = outbox.FaultReadOnly
 	case erServerShutdown, erServerIsolation, erClientInteractionLimit:
 		info.Fault = outbox.FaultConnection
@@ -78,4 +83,11 @@ func classifyServer(e *mysql.MySQLError) outbox.ErrorInfo {
 		// The statement was undone and the transaction goes on.
 	}
 	return info
+}
+
+// namesReadOnly reports whether the option that a 1290 names is --read-only or
+// --super-read-only. Others, such as --secure-file-priv, are the statement's affair. The
+// option's name is the same in the messages of all languages.
+func namesReadOnly(message string) bool {
+	return strings.Contains(strings.ReplaceAll(strings.ToLower(message), "_", "-"), "read-only")
 }

@@ -28,7 +28,7 @@ func TestFaults(t *testing.T) {
 		{"snapshot conflict", server(1020), outbox.FaultDeadlock, true, true},
 		{"lock table full", server(1206), outbox.FaultDeadlock, true, true},
 		{"lock wait timeout", server(1205), outbox.FaultLockTimeout, true, false},
-		{"read-only option", server(1290), outbox.FaultReadOnly, true, true},
+		{"an option of no name", server(1290), outbox.FaultOther, false, false},
 		{"read-only mode", server(1836), outbox.FaultReadOnly, true, true},
 		{"read-only transaction", server(1792), outbox.FaultReadOnly, true, true},
 		{"server shutdown", server(1053), outbox.FaultConnection, true, false},
@@ -52,6 +52,29 @@ func TestFaults(t *testing.T) {
 					got.Fault, got.Fault.EndsTransaction(), got.Fault.RefusesCommit(), c.fault, c.ends, c.refusesCommit)
 			}
 		})
+	}
+}
+
+// The messages are the servers' own: MySQL 8.4 and 9, MariaDB 10.6 and 11, and translations.
+func TestOptionsThatPreventAStatement(t *testing.T) {
+	for message, readOnly := range map[string]bool{
+		"The MySQL server is running with the --read-only option so it cannot execute this statement":                  true,
+		"The MySQL server is running with the --super-read-only option so it cannot execute this statement":            true,
+		"The MariaDB server is running with the --read-only option so it cannot execute this statement":                true,
+		"The MariaDB server is running with the read_only=ON option so it cannot execute this statement":               true,
+		"Der MySQL-Server läuft mit der Option --read-only und kann diese Anweisung deswegen nicht ausführen":          true,
+		"The MySQL server is running with the --secure-file-priv option so it cannot execute this statement":           false,
+		"The MariaDB server is running with the --skip-grant-tables option so it cannot execute this statement":        false,
+		"The MySQL server is running with the --skip-show-database option so it cannot execute this statement":         false,
+		"Der MariaDB-Server läuft mit der Option --secure-file-priv und kann diese Anweisung deswegen nicht ausführen": false,
+	} {
+		want := outbox.FaultOther
+		if readOnly {
+			want = outbox.FaultReadOnly
+		}
+		if got := (mysqlerr.Classifier{}).Classify(&mysql.MySQLError{Number: 1290, Message: message}); got.Fault != want || got.Code != 1290 {
+			t.Errorf("%q: %v, want %v", message, got, want)
+		}
 	}
 }
 

@@ -100,7 +100,7 @@ func EnvelopeFromAttributes(get func(name string) string, headers map[string]str
 		return Envelope{}, fmt.Errorf("%w: schemaversion is missing or not a number", ErrNotAnEvent)
 	}
 	if v := get(attrTime); v != "" {
-		if e.Time, err = time.Parse(time.RFC3339Nano, v); err != nil {
+		if e.Time, err = parseTime(v); err != nil {
 			return Envelope{}, fmt.Errorf("%w: time is not RFC 3339", ErrNotAnEvent)
 		}
 		if year := e.Time.UTC().Year(); year < 0 || year > 9999 { // RFC 3339 has no others
@@ -109,6 +109,22 @@ func EnvelopeFromAttributes(get func(name string) string, headers map[string]str
 	}
 	e.readTrace(get)
 	return e, nil
+}
+
+// parseTime reads RFC 3339, whose T and Z may be small letters, and whose leap second, which
+// time.Time doesn't know, is read as the second after it.
+func parseTime(v string) (time.Time, error) {
+	v = strings.ToUpper(v)
+	const seconds = len("2006-01-02T15:04:")
+	if len(v) < seconds+2 || v[seconds:seconds+2] != "60" {
+		return time.Parse(time.RFC3339Nano, v)
+	}
+	t, err := time.Parse(time.RFC3339Nano, v[:seconds]+"59"+v[seconds+2:])
+	t = t.Add(time.Second)
+	if u := t.UTC(); err == nil && (u.Hour() != 0 || u.Minute() != 0 || u.Day() != 1) {
+		return t, errors.New("a leap second ends a month")
+	}
+	return t, err
 }
 
 // readTrace takes the trace context from the attributes unless the headers have it.

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"runtime/debug"
 	"slices"
 	"time"
 
@@ -21,7 +22,7 @@ const (
 )
 
 // ConsumerConfig has a consumer's settings. The zero value, and nil, are good:
-// what isn't set is as in events.yaml.
+// what isn't set is as in events.yaml, and no number or duration below zero is a setting.
 type ConsumerConfig struct {
 	// Isolation of the transaction in which the handler runs. Defaults to READ
 	// COMMITTED, under which a redelivery that races takes no gap locks.
@@ -91,11 +92,11 @@ func NewConsumer(db *DB, spec ConsumerSpec, cfg *ConsumerConfig) *Consumer {
 
 func (c ConsumerConfig) withDefaults(d ConsumerConfig) ConsumerConfig {
 	firstOf(&c.Isolation, d.Isolation, sql.LevelReadCommitted)
-	firstOf(&c.Concurrency, d.Concurrency, 1)
-	firstOf(&c.Timeout, d.Timeout, defaultHandleTimeout)
-	firstOf(&c.Attempts, d.Attempts, defaultAttempts)
-	firstOf(&c.Backoff, d.Backoff, defaultBackoff)
-	firstOf(&c.MaxBackoff, d.MaxBackoff, defaultMaxBackoff)
+	firstAboveZero(&c.Concurrency, d.Concurrency, 1)
+	firstAboveZero(&c.Timeout, d.Timeout, defaultHandleTimeout)
+	firstAboveZero(&c.Attempts, d.Attempts, defaultAttempts)
+	firstAboveZero(&c.Backoff, d.Backoff, defaultBackoff)
+	firstAboveZero(&c.MaxBackoff, d.MaxBackoff, defaultMaxBackoff)
 	firstOf(&c.Logger, d.Logger, slog.Default())
 	return c
 }
@@ -109,6 +110,15 @@ func firstOf[T comparable](v *T, others ...T) {
 		}
 		*v = other
 	}
+}
+
+// firstAboveZero is firstOf for what is set when it is above zero.
+func firstAboveZero[T int | time.Duration](v *T, others ...T) {
+	for i := range others {
+		others[i] = max(others[i], 0)
+	}
+	*v = max(*v, 0)
+	firstOf(v, others...)
 }
 
 // Name implements [Handler].
@@ -160,6 +170,7 @@ func (c *Consumer) handle(ctx context.Context, e Envelope) (Handling, error) {
 	}
 	do, kind, err := c.bind(e)
 	if err != nil {
+		c.logPanic(ctx, e.ID, err)
 		return c.park(ctx, e, kind, err)
 	}
 	a := c.attempts(ctx, func(ctx context.Context, tx *Tx, a *attempt) error { return c.apply(ctx, tx, e, a, do) })
@@ -176,7 +187,7 @@ func (c *Consumer) bind(e Envelope) (do effect, kind string, err error) {
 	if !ok {
 		return nil, parkedType, fmt.Errorf("%w: consumer %s, event type %q", ErrNotHandled, c.spec.Name, e.Type)
 	}
-	do, err = route.bind(e)
+	do, err = decode(route, e)
 	switch {
 	case errors.Is(err, ErrNotHandled):
 		return nil, parkedVersion, err
@@ -186,6 +197,17 @@ func (c *Consumer) bind(e Envelope) (do effect, kind string, err error) {
 		return nil, parkedPayload, errAggregateTooLong
 	}
 	return do, "", nil
+}
+
+// decode calls code that isn't ours: the payload's types decode themselves.
+func decode(route Route, e Envelope) (do effect, err error) {
+	defer func() {
+		if v := recover(); v != nil {
+			err = NewPanicError(v, debug.Stack())
+		}
+	}()
+	do, err = route.bind(e)
+	return do, readable(err)
 }
 
 // attempts is an attempt, and two more if the server rolls it back to end a

@@ -106,6 +106,29 @@ func TestConsumerSettings(t *testing.T) {
 	}
 }
 
+// NewConsumer can't refuse a setting: what is below zero isn't one, here or in events.yaml.
+func TestConsumerSettingsBelowZero(t *testing.T) {
+	below := outbox.ConsumerConfig{Concurrency: -1, Timeout: -1, Attempts: -1, Backoff: -time.Second, MaxBackoff: -1}
+	p := newPlanner(returns(errRefused), func(s *outbox.ConsumerSpec, c *outbox.ConsumerConfig) {
+		s.Defaults = below
+		log := c.Logger
+		*c = below
+		c.Logger = log
+	})
+	if got := p.Limits(); got != (outbox.Limits{Concurrency: 1, Timeout: 20 * time.Second}) {
+		t.Errorf("%+v", got)
+	}
+	e := testEnvelope()
+	for n := 1; n < 10; n++ {
+		_, err := p.Handle(t.Context(), e)
+		var h *outbox.HandlingError
+		if !errors.As(err, &h) || h.Attempts != n || h.Again < time.Second<<(n-1)/2 {
+			t.Fatalf("attempt %d: %#v", n, err)
+		}
+	}
+	p.handle(t, e, outbox.Parked)
+}
+
 // A stale event leaves its dedup row, and nothing else; one of the same version as
 // the last is not stale.
 func TestStaleEventIsSkipped(t *testing.T) {

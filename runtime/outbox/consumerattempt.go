@@ -16,7 +16,7 @@ type attempt struct {
 	begun    bool // a transaction was there
 	entered  bool // the event was handed to the handler, or can't be
 	timedOut bool
-	poison   error // what made a rollback the only end
+	poison   error // what made a rollback the only end, or came of the commit
 	handling Handling
 	err      error
 }
@@ -36,6 +36,7 @@ type effect func(context.Context, *Tx) error
 
 // attempt runs fn in a transaction. ctx is of withTimeout.
 func (c *Consumer) attempt(ctx context.Context, fn func(*Tx, *attempt) error) (a attempt) {
+	toCommit := false
 	_, a.err = InTxWith(fault.In(ctx, fault.Consumer), c.db, c.txOptions(), func(tx *Tx) error {
 		a.begun = true
 		a.handling = Applied
@@ -43,8 +44,12 @@ func (c *Consumer) attempt(ctx context.Context, fn func(*Tx, *attempt) error) (a
 		if err := fn(tx, &a); err != nil {
 			return err
 		}
-		return ctx.Err() // which database/sql may learn of later than the handler
+		toCommit = ctx.Err() == nil // database/sql may learn of its end later than the handler
+		return ctx.Err()
 	})
+	if toCommit {
+		a.poison = a.err
+	}
 	switch {
 	case a.handling == Duplicate:
 		a.err = nil
@@ -104,20 +109,30 @@ func (c *Consumer) apply(ctx context.Context, tx *Tx, e Envelope, a *attempt, do
 }
 
 // run calls the handler and makes its panic an error, so that the attempt counts: the
-// message would come back after a crash just the same.
-func run(ctx context.Context, tx *Tx, do effect) (err error) {
-	defer func() {
-		if v := recover(); v != nil {
-			err = NewPanicError(v, debug.Stack())
-		}
+// message would come back after a crash just the same. The handler has a goroutine of
+// its own, which is all that a runtime.Goexit can end.
+func run(ctx context.Context, tx *Tx, do effect) error {
+	ended := make(chan error, 1)
+	go func() {
+		var err error
+		returned := false
+		defer func() {
+			if !returned {
+				err = NewPanicError(recover(), debug.Stack())
+			}
+			ended <- err
+		}()
+		err = readable(do(ctx, tx))
+		returned = true
 	}()
-	return do(ctx, tx)
+	return <-ended
 }
 
-// probe finds out whether a connection error of the handler's is the transaction's:
-// what only a row's Scan returns passes Tx by.
+// probe finds out whether an error of the handler's is the transaction's: what only a
+// row's Scan returns, or a prepared statement, passes Tx by. The connection has lost the
+// database with it, or refuses everything (package mysqldb).
 func (c *Consumer) probe(ctx context.Context, tx *Tx, err error) {
-	if tx.Err() == nil && c.db.Classify(err).Fault == FaultConnection {
+	if fault := c.db.Classify(err).Fault; tx.Err() == nil && (fault == FaultConnection || fault == FaultReadOnly) {
 		_, _ = tx.ExecContext(ctx, "DO 1") // its error poisons the transaction
 	}
 }
@@ -166,10 +181,11 @@ func (c *Consumer) kind(ctx context.Context, a attempt) FailureKind {
 		return FailureUnavailable
 	case a.timedOut:
 		return FailureFailed
-	case fault == FaultReadOnly, a.poison != nil && c.losesDatabase(a.poison):
+	case a.poison != nil && c.losesDatabase(a.poison):
 		return FailureUnavailable
 	default:
-		// A network error that isn't the transaction's is the handler's own affair.
+		// A network error that isn't the transaction's, or a read-only server elsewhere, is
+		// the handler's own affair.
 		return FailureFailed
 	}
 }

@@ -61,6 +61,8 @@ func handlingCases() []handlingCase {
 		{"handler: its own error", "", nil, returns(errors.New("no such customer")), failed, true, time.Second},
 		{"handler: a connection of its own", "", nil, returns(errConnection), failed, true, time.Second},
 		{"handler: the transaction's connection, by a Scan", "DO 1", errConnection, returns(errConnection), unavailable, false, time.Second},
+		{"handler: a read-only server of its own", "", nil, returns(errReadOnly), failed, true, time.Second},
+		{"handler: the transaction's is read-only, by a statement of its own", "DO 1", errReadOnly, returns(errReadOnly), unavailable, false, time.Second},
 		{"handler: connection", "INSERT job", errConnection, nil, unavailable, false, time.Second},
 		{"handler: connection, swallowed", "INSERT job", errConnection, swallow, unavailable, false, time.Second},
 		{"handler: read-only", "INSERT job", errReadOnly, nil, unavailable, false, time.Second},

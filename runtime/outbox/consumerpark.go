@@ -3,10 +3,12 @@ package outbox
 import (
 	"context"
 	"database/sql"
+	"encoding/binary"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"maps"
+	"slices"
 	"strings"
 	"time"
 	"unicode/utf8"
@@ -167,10 +169,24 @@ func (c *Consumer) insertParked(ctx context.Context, tx *Tx, row InsertParkedPar
 		}
 		return NotHandled, fmt.Errorf("insert dedup row: %w", err)
 	}
-	if err := c.spec.Inbox.InsertParked(ctx, tx, row); err != nil {
+	err := c.spec.Inbox.InsertParked(ctx, tx, row)
+	if err != nil && string(row.Headers) != noStrings && c.db.Classify(err).Fault == FaultOther {
+		err = c.spec.Inbox.InsertParked(ctx, tx, c.withoutHeaders(row, err))
+	}
+	if err != nil {
 		return NotHandled, fmt.Errorf("park: %w", err)
 	}
 	return Parked, nil
+}
+
+// withoutHeaders is a row that was refused, without what the database may have refused of
+// it: MySQL stores no JSON key above 64 KiB (3151), and any sender can give a header such a
+// name. The reason says so.
+func (c *Consumer) withoutHeaders(row InsertParkedParams, refusal error) InsertParkedParams {
+	note := shorten(" (parked without its headers: "+reasonOf(c.db, refusal)+")", maxParkedReason/4)
+	row.Reason = shorten(row.Reason, maxParkedReason-utf8.RuneCountInString(note)) + note
+	row.Headers = json.RawMessage(noStrings)
+	return row
 }
 
 // book runs a transaction about a message, which goes on when ctx has ended.
@@ -204,13 +220,19 @@ func parkedEvent(e Envelope, kind, reason string, attempts uint32) InsertParkedP
 var unreadableSpace = uuid.MustParse("5a3b1d0e-6d8c-5f5e-9a53-0f3f0c6b8f11")
 
 // id goes by the content too: when a broker's stream is made anew, its references
-// begin again, and another message must not be taken for a repeat.
+// begin again, and another message must not be taken for a repeat. Headers may be any
+// bytes: each goes behind its length.
 func (m Unreadable) id(consumer string) uuid.UUID {
-	key := m.Reference
-	if key == "" {
-		key = string(jsonObject(m.Headers))
+	key := []byte(consumer + "\n" + m.Reference + "\n")
+	if m.Reference == "" {
+		key = binary.AppendUvarint(key, uint64(len(m.Headers)))
+		for _, name := range slices.Sorted(maps.Keys(m.Headers)) {
+			for _, s := range []string{name, m.Headers[name]} {
+				key = append(binary.AppendUvarint(key, uint64(len(s))), s...)
+			}
+		}
 	}
-	return uuid.NewSHA1(unreadableSpace, []byte(consumer+"\n"+key+"\n"+string(m.Body)))
+	return uuid.NewSHA1(unreadableSpace, append(key, m.Body...))
 }
 
 // notNull is b as a value: the driver writes nil as NULL.
@@ -221,13 +243,16 @@ func notNull(b []byte) []byte {
 	return b
 }
 
+// noStrings is the object of no strings.
+const noStrings = "{}"
+
 func jsonObject(m map[string]string) json.RawMessage {
 	if len(m) == 0 {
-		return json.RawMessage("{}")
+		return json.RawMessage(noStrings)
 	}
 	b, err := json.Marshal(m)
 	if err != nil { // strings can always be encoded
-		return json.RawMessage("{}")
+		return json.RawMessage(noStrings)
 	}
 	return b
 }

@@ -51,7 +51,7 @@ const (
 	FaultDuplicate                // a unique key is taken; the transaction goes on
 	FaultDeadlock                 // the server rolled the transaction back (MySQL 1213, 1020)
 	FaultLockTimeout              // a lock wait timed out; the statement, or the transaction, was rolled back (1205)
-	FaultReadOnly                 // the server is read-only, as after a failover (1290, 1792, 1836)
+	FaultReadOnly                 // the server is read-only, as after a failover (1290 for --read-only, 1792, 1836)
 	FaultConnection               // the connection broke: what the server did is unknown
 )
 

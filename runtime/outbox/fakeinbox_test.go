@@ -16,7 +16,8 @@ type fakeInbox struct {
 	reasons  []string
 	dedup    []outbox.InsertConsumedParams
 	parked   []outbox.InsertParkedParams
-	row      *outbox.ParkedRow // what there is to redrive
+	refuse   func(outbox.InsertParkedParams) error // of a row to park; may be nil
+	row      *outbox.ParkedRow                     // what there is to redrive
 	failed   []outbox.FailParkedParams
 	version  int64
 	versions []outbox.SetVersionParams
@@ -67,6 +68,9 @@ func (f *fakeInbox) ReadAttempts(ctx context.Context, db outbox.DBTX, _ outbox.R
 
 func (f *fakeInbox) InsertParked(ctx context.Context, db outbox.DBTX, p outbox.InsertParkedParams) error {
 	err := f.word(ctx, db, "INSERT parked")
+	if err == nil && f.refuse != nil {
+		err = f.refuse(p)
+	}
 	if err == nil {
 		f.parked = append(f.parked, p)
 	}

@@ -28,7 +28,8 @@ type HandlingError struct {
 	// Attempts is how many attempts have been counted so far.
 	Attempts int
 
-	// Again is how long to wait before the event is delivered again.
+	// Again is how long to wait before the event is delivered again. 0 and less leave it
+	// to the subscriber.
 	Again time.Duration
 
 	text string
@@ -62,7 +63,7 @@ func RedeliveryOf(err error) Redelivery {
 	if !errors.As(err, &h) {
 		return Redelivery{}
 	}
-	return Redelivery{Pause: h.Kind == FailureUnavailable, After: h.Again}
+	return Redelivery{Pause: h.Kind == FailureUnavailable, After: max(h.Again, 0)}
 }
 
 // Permanent marks a handler's error as one that no repeat can help: the event is
@@ -82,8 +83,32 @@ func (e *permanentError) Unwrap() error { return e.cause }
 
 func isPermanent(err error) bool { return errors.As(err, new(*permanentError)) }
 
-// PanicError is a handler's panic. It tells the runtime's own errors and hides
-// any other value, which may be data.
+// readable is err with its text read once: a handler's error may be a nil pointer, or of a
+// type whose methods panic. Of one that can't be read it is the type alone.
+func readable(err error) (safe error) {
+	if err == nil {
+		return nil
+	}
+	defer func() {
+		if recover() != nil {
+			safe = fmt.Errorf("an error of type %T, whose methods panic", err)
+		}
+	}()
+	_ = errors.Is(err, errHandleTimeout) // looks at all that it wraps
+	return &readError{text: err.Error(), cause: err}
+}
+
+type readError struct {
+	text  string
+	cause error
+}
+
+func (e *readError) Error() string { return e.text }
+
+func (e *readError) Unwrap() error { return e.cause }
+
+// PanicError is a handler's panic, or its runtime.Goexit. It tells the runtime's own
+// errors and hides any other value, which may be data.
 type PanicError struct {
 	text  string
 	Stack []byte
@@ -91,13 +116,17 @@ type PanicError struct {
 
 func (e *PanicError) Error() string { return e.text }
 
-// NewPanicError makes the error of a recovered value.
+// NewPanicError makes the error of a recovered value; nil stands for runtime.Goexit,
+// of which nothing can be recovered.
 func NewPanicError(value any, stack []byte) *PanicError {
+	if value == nil {
+		return &PanicError{text: "runtime.Goexit in place of a return", Stack: stack}
+	}
 	if err, ok := value.(interface {
 		error
 		RuntimeError()
 	}); ok {
-		return &PanicError{text: "panic: " + err.Error(), Stack: stack}
+		return &PanicError{text: "panic: " + readable(err).Error(), Stack: stack}
 	}
 	return &PanicError{text: fmt.Sprintf("panic with a %T", value), Stack: stack}
 }

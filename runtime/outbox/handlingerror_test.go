@@ -16,6 +16,10 @@ func TestHandlingErrorMadeElsewhere(t *testing.T) {
 	if r := RedeliveryOf(fmt.Errorf("wrapped: %w", e)); !r.Pause || r.After != time.Second {
 		t.Errorf("%+v, want a pause and a second", r)
 	}
+	e.Again = -time.Second
+	if r := RedeliveryOf(e); r.After != 0 {
+		t.Errorf("%+v, want no wait below zero", r)
+	}
 	e.Kind = FailureFailed
 	if r := RedeliveryOf(e); r.Pause {
 		t.Errorf("%+v, want no pause", r)

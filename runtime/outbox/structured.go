@@ -1,6 +1,7 @@
 package outbox
 
 import (
+	"bytes"
 	"encoding/json"
 	"fmt"
 	"strings"
@@ -30,15 +31,36 @@ func EnvelopeFromStructured(contentType string, headers map[string]string, body 
 	if !utf8.Valid(body) {
 		return Envelope{}, fmt.Errorf("%w: the body is not UTF-8", ErrNotAnEvent)
 	}
-	var members map[string]json.RawMessage
-	if err := json.Unmarshal(body, &members); err != nil {
-		return Envelope{}, fmt.Errorf("%w: the body is not a JSON object", ErrNotAnEvent)
+	members, err := jsonMembers(body)
+	if err != nil {
+		return Envelope{}, err
 	}
 	data, err := structuredData(members)
 	if err != nil {
 		return Envelope{}, err
 	}
 	return EnvelopeFromAttributes(func(name string) string { return attributeText(members[name]) }, headers, data)
+}
+
+// jsonMembers reads a JSON object. Of two members of one name encoding/json would keep the
+// last, and another reader the first.
+func jsonMembers(body []byte) (map[string]json.RawMessage, error) {
+	dec := json.NewDecoder(bytes.NewReader(body))
+	if begin, _ := dec.Token(); begin != json.Delim('{') || !json.Valid(body) {
+		return nil, fmt.Errorf("%w: the body is not a JSON object", ErrNotAnEvent)
+	}
+	members := make(map[string]json.RawMessage)
+	for dec.More() { // of a valid object nothing can fail
+		token, _ := dec.Token()
+		name, _ := token.(string)
+		if _, twice := members[name]; twice {
+			return nil, fmt.Errorf("%w: an attribute is there twice", ErrNotAnEvent)
+		}
+		var value json.RawMessage
+		_ = dec.Decode(&value)
+		members[name] = value
+	}
+	return members, nil
 }
 
 func structuredData(members map[string]json.RawMessage) (json.RawMessage, error) {

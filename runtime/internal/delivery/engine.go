@@ -12,6 +12,10 @@ import (
 	"github.com/outboxgen/outboxgen/runtime/outbox"
 )
 
+// minWait is the least wait after a failure. A message that is given back for none has not
+// failed, and brokers count in milliseconds.
+const minWait = time.Millisecond
+
 // Config has an engine's settings. All but Slots, Hold, AliveEvery, Window and NoJitter are
 // required.
 type Config struct {
@@ -223,7 +227,7 @@ func (e *Engine) process(key lane, h *held) {
 			return
 		}
 		e.cfg.Stats.Failed.Add(1)
-		after := cmp.Or(outbox.RedeliveryOf(err).After, e.backoff(max(h.Deliveries, n)))
+		after := max(cmp.Or(outbox.RedeliveryOf(err).After, e.backoff(max(h.Deliveries, n))), minWait)
 		e.log(h).Warn("the event was not handled", "error", err, "again_in", after.Round(time.Millisecond).String())
 		if !e.cfg.Hold {
 			e.again(h, after)
@@ -280,15 +284,28 @@ func (e *Engine) enter() bool {
 	}
 }
 
-func (e *Engine) call(h *held) (err error) {
-	defer func() {
-		if v := recover(); v != nil {
-			p := outbox.NewPanicError(v, debug.Stack())
-			e.cfg.Stats.Panics.Add(1)
-			e.log(h).Error("the handler panicked", "error", p, "stack", string(p.Stack))
-			err = p
-		}
+// call runs the handler on a goroutine of its own, for the lane to outlive a runtime.Goexit.
+func (e *Engine) call(h *held) error {
+	ended := make(chan error, 1)
+	go func() {
+		var err error
+		returned := false
+		defer func() {
+			if !returned {
+				p := outbox.NewPanicError(recover(), debug.Stack())
+				e.cfg.Stats.Panics.Add(1)
+				e.log(h).Error("the handler panicked", "error", p, "stack", string(p.Stack))
+				err = p
+			}
+			ended <- err
+		}()
+		err = e.handOver(h)
+		returned = true
 	}()
+	return <-ended
+}
+
+func (e *Engine) handOver(h *held) error {
 	if h.Unreadable != nil {
 		err := e.cfg.Handler.Park(e.ctx, *h.Unreadable)
 		if err == nil {
@@ -296,7 +313,7 @@ func (e *Engine) call(h *held) (err error) {
 		}
 		return err
 	}
-	_, err = e.cfg.Handler.Handle(e.ctx, h.Envelope)
+	_, err := e.cfg.Handler.Handle(e.ctx, h.Envelope)
 	return err
 }
 

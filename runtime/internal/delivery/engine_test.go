@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"runtime"
 	"slices"
 	"strings"
 	"sync/atomic"
@@ -108,8 +109,13 @@ func TestGivenBack(t *testing.T) {
 		r.set(again(90 * time.Second)) // the handler's own, above MaxBackoff too
 		r.submit("a", 1)
 		r.want("handle a1", "again a1 1m30s")
+		for wait, want := range map[time.Duration]string{1: "1ms", 0: "1s", -time.Hour: "1s"} {
+			r.set(again(wait)) // never at once, as at the end
+			r.submit("a", 1)
+			r.want("handle a1", "again a1 "+want)
+		}
 		r.engine.Close(time.Hour)
-		if n := r.stats.Failed.Load(); n != 7 || r.stats.Handled.Load() != 0 || r.stats.Redelivered.Load() != 4 {
+		if n := r.stats.Failed.Load(); n != 10 || r.stats.Handled.Load() != 0 || r.stats.Redelivered.Load() != 4 {
 			t.Errorf("%d failed, %d handled, %d redelivered", n, r.stats.Handled.Load(), r.stats.Redelivered.Load())
 		}
 	})
@@ -147,6 +153,29 @@ func TestPanics(t *testing.T) {
 		}
 		if text := r.log.String(); strings.Contains(text, "canary") || !strings.Contains(text, "stack=") {
 			t.Errorf("the log shows the panic's value, or no stack:\n%s", text)
+		}
+	})
+}
+
+// A handler that ends its goroutine has failed, and its aggregate goes on.
+func TestGoexit(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		r := newRig(t, func(c *Config) { c.Hold = true })
+		calls := 0
+		r.handle = func(context.Context, outbox.Envelope) error {
+			if calls++; calls == 1 {
+				runtime.Goexit()
+			}
+			return nil
+		}
+		r.submit("a", 1, 2)
+		r.want("handle a1")
+		time.Sleep(time.Second)
+		r.want("handle a1", "done a1", "ack a1", "handle a2", "done a2", "ack a2")
+		r.engine.Close(time.Hour)
+		if n := r.stats.Panics.Load(); n != 1 || r.stats.Failed.Load() != 1 || !strings.Contains(r.log.String(), "runtime.Goexit") {
+			t.Errorf("%d panics, %d failed, log:\n%s", n, r.stats.Failed.Load(), &r.log)
 		}
 	})
 }
