@@ -15,7 +15,7 @@ import (
 )
 
 // ErrConsumerMismatch is returned when the durable consumer is there already with
-// settings under which messages would be lost or missed. Subscribe never changes
+// settings under which messages would be lost, missed or never be handed out. Subscribe never changes
 // a consumer that it finds.
 var ErrConsumerMismatch = errors.New("the durable consumer exists with other settings")
 
@@ -134,6 +134,9 @@ func compare(d *differences, want, have jetstream.ConsumerConfig, retention jets
 	}
 	if have.HeadersOnly {
 		d.add("headers only", true, false)
+	}
+	if have.MaxRequestExpires > 0 && have.MaxRequestExpires < leastExpiry {
+		d.add("max expires", have.MaxRequestExpires, fmt.Sprint("at least ", leastExpiry))
 	}
 	if have.InactiveThreshold > 0 && retention != jetstream.LimitsPolicy {
 		d.add("inactive threshold", have.InactiveThreshold, "none, with retention "+strings.ToLower(retention.String()))
