@@ -27,6 +27,8 @@ func TestForeignConsumerIsLeftAlone(t *testing.T) {
 		"ack policy":     func(c *jetstream.ConsumerConfig) { c.AckPolicy = jetstream.AckAllPolicy },
 		"no acks":        func(c *jetstream.ConsumerConfig) { c.AckPolicy = jetstream.AckNonePolicy; c.MaxAckPending = 0 },
 		"delivery limit": func(c *jetstream.ConsumerConfig) { c.MaxDeliver = 5 },
+		"deliver policy": func(c *jetstream.ConsumerConfig) { c.DeliverPolicy = jetstream.DeliverLastPolicy },
+		"max expires":    func(c *jetstream.ConsumerConfig) { c.MaxRequestExpires = 500 * time.Millisecond },
 		"other handler":  func(c *jetstream.ConsumerConfig) { c.Metadata = map[string]string{metadataName: "other"} },
 	} {
 		cfg := good

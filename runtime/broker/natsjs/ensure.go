@@ -68,7 +68,7 @@ func Ensure(ctx context.Context, js jetstream.JetStream, topology outbox.Topolog
 	}
 	defaultTo(&cfg.AckWait, defaultAckWait)
 	defaultTo(&cfg.MaxAckPending, defaultMaxAckPending)
-	e := &ensuring{js: js, topology: topology, cfg: cfg, missing: make(map[string]bool)}
+	e := &ensuring{js: js, topology: topology, cfg: cfg, missing: make(map[string]bool), retention: make(map[string]jetstream.RetentionPolicy)}
 	if err := e.run(ctx); err != nil {
 		return e.report, fmt.Errorf("natsjs: ensure: %w", err)
 	}
@@ -83,7 +83,8 @@ type ensuring struct {
 	js          jetstream.JetStream
 	topology    outbox.Topology
 	cfg         EnsureConfig
-	missing     map[string]bool // streams
+	missing     map[string]bool                      // streams
+	retention   map[string]jetstream.RetentionPolicy // by stream that was there
 	report      Report
 	differences []Difference
 }
@@ -137,7 +138,12 @@ func (e *ensuring) consumer(ctx context.Context, name string, from source) error
 	case err != nil:
 		return err
 	default:
-		compare(&d, want, consumer.CachedInfo().Config)
+		have, retention := consumer.CachedInfo().Config, e.retention[from.stream]
+		compare(&d, want, have, retention)
+		if have.InactiveThreshold > 0 && retention == jetstream.LimitsPolicy {
+			e.report.Notes = append(e.report.Notes, fmt.Sprintf("%s: inactive_threshold %v: it is deleted when nobody reads it for so long, and made anew begins at the stream's start",
+				d.thing, have.InactiveThreshold))
+		}
 	}
 	e.differences = append(e.differences, d.all...)
 	return nil

@@ -83,6 +83,7 @@ func (e *ensuring) stream(ctx context.Context, need streamNeed) error {
 		return err
 	default:
 		have := stream.CachedInfo().Config
+		e.retention[need.name] = have.Retention
 		e.compareStream(&d, need, have)
 		for _, note := range streamNotes(have) {
 			e.report.Notes = append(e.report.Notes, d.thing+": "+note)
@@ -97,6 +98,10 @@ func (e *ensuring) compareStream(d *differences, need streamNeed, have jetstream
 		if !slices.ContainsFunc(have.Subjects, func(pattern string) bool { return covers(pattern, subject) }) {
 			d.add("subjects", have.Subjects, subject+" among them")
 		}
+	}
+	compareTransform(d, source{subjects: need.subjects}, have.SubjectTransform)
+	if limit := have.ConsumerLimits.InactiveThreshold; limit > 0 && have.Retention != jetstream.LimitsPolicy {
+		d.add("consumer limit inactive_threshold", limit, "none, with retention "+strings.ToLower(have.Retention.String()))
 	}
 	switch {
 	case have.Mirror != nil:
@@ -132,6 +137,8 @@ func streamNotes(c jetstream.StreamConfig) (notes []string) {
 	add(drops && c.MaxBytes > 0, "max_bytes %d and discard old: the oldest messages are dropped, handled or not", c.MaxBytes)
 	add(c.MaxMsgsPerSubject > 0 && (drops || !c.DiscardNewPerSubject),
 		"max_msgs_per_subject %d: the oldest messages of an event type are dropped, handled or not", c.MaxMsgsPerSubject)
+	add(c.Retention == jetstream.LimitsPolicy && c.ConsumerLimits.InactiveThreshold > 0,
+		"consumer limit inactive_threshold %v: a consumer is deleted when nobody reads it for so long, and made anew begins at the stream's start", c.ConsumerLimits.InactiveThreshold)
 	add(c.Storage == jetstream.MemoryStorage, "storage memory: a restart of its servers loses what it holds")
 	add(c.Replicas <= 1, "replicas 1: a confirm is the word of one server, which by default flushes to disk every two minutes (sync_interval)")
 	add(c.MaxMsgSize > 0, "max_msg_size %d: a larger event is rejected for good", c.MaxMsgSize)

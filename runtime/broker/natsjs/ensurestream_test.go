@@ -15,17 +15,18 @@ func TestStreamNotes(t *testing.T) {
 	t.Parallel()
 	good := jetstream.StreamConfig{Replicas: 3, MaxMsgSize: -1, MaxMsgs: -1, MaxBytes: -1, MaxMsgsPerSubject: -1}
 	for want, change := range map[string]func(*jetstream.StreamConfig){
-		"":                               func(*jetstream.StreamConfig) {},
-		"retention interest":             func(c *jetstream.StreamConfig) { c.Retention = jetstream.InterestPolicy },
-		"retention workqueue":            func(c *jetstream.StreamConfig) { c.Retention = jetstream.WorkQueuePolicy },
-		"max_age 1h0m0s":                 func(c *jetstream.StreamConfig) { c.MaxAge = time.Hour },
-		"max_msgs 5 and discard old":     func(c *jetstream.StreamConfig) { c.MaxMsgs = 5 },
-		"max_bytes 5 and discard old":    func(c *jetstream.StreamConfig) { c.MaxBytes = 5 },
-		"max_msgs_per_subject 5":         func(c *jetstream.StreamConfig) { c.MaxMsgsPerSubject = 5 },
-		"max_msgs_per_subject 5: the":    func(c *jetstream.StreamConfig) { c.MaxMsgsPerSubject, c.Discard = 5, jetstream.DiscardNew },
-		"storage memory":                 func(c *jetstream.StreamConfig) { c.Storage = jetstream.MemoryStorage },
-		"replicas 1: a confirm":          func(c *jetstream.StreamConfig) { c.Replicas = 1 },
-		"max_msg_size 5: a larger event": func(c *jetstream.StreamConfig) { c.MaxMsgSize = 5 },
+		"":                                         func(*jetstream.StreamConfig) {},
+		"retention interest":                       func(c *jetstream.StreamConfig) { c.Retention = jetstream.InterestPolicy },
+		"retention workqueue":                      func(c *jetstream.StreamConfig) { c.Retention = jetstream.WorkQueuePolicy },
+		"max_age 1h0m0s":                           func(c *jetstream.StreamConfig) { c.MaxAge = time.Hour },
+		"max_msgs 5 and discard old":               func(c *jetstream.StreamConfig) { c.MaxMsgs = 5 },
+		"max_bytes 5 and discard old":              func(c *jetstream.StreamConfig) { c.MaxBytes = 5 },
+		"max_msgs_per_subject 5":                   func(c *jetstream.StreamConfig) { c.MaxMsgsPerSubject = 5 },
+		"max_msgs_per_subject 5: the":              func(c *jetstream.StreamConfig) { c.MaxMsgsPerSubject, c.Discard = 5, jetstream.DiscardNew },
+		"consumer limit inactive_threshold 1h0m0s": func(c *jetstream.StreamConfig) { c.ConsumerLimits.InactiveThreshold = time.Hour },
+		"storage memory":                           func(c *jetstream.StreamConfig) { c.Storage = jetstream.MemoryStorage },
+		"replicas 1: a confirm":                    func(c *jetstream.StreamConfig) { c.Replicas = 1 },
+		"max_msg_size 5: a larger event":           func(c *jetstream.StreamConfig) { c.MaxMsgSize = 5 },
 	} {
 		c := good
 		change(&c)

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"math"
+	"sync"
 
 	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
@@ -20,6 +21,9 @@ type Publisher struct {
 	js     jetstream.JetStream
 	conn   *nats.Conn
 	window chan struct{} // one token a message in flight
+
+	closing sync.RWMutex // held while a message is sent, and to close
+	closed  bool
 }
 
 var _ outbox.Publisher = (*Publisher)(nil)
@@ -50,9 +54,30 @@ func NewPublisher(js jetstream.JetStream, cfg PublisherConfig) (*Publisher, erro
 	}, nil
 }
 
-// Close ends the subscription on which acknowledgements arrive. Publish calls
-// that still wait get PublishUnknown. The connection stays open.
-func (p *Publisher) Close() { p.js.CleanupPublisher() }
+// Close ends the publisher. Publish calls that still wait get PublishUnknown, later ones
+// [ErrClosed]. The connection stays open.
+func (p *Publisher) Close() {
+	p.closing.Lock()
+	defer p.closing.Unlock()
+	p.closed = true
+	p.js.CleanupPublisher()
+}
+
+// publish hands a message to the connection. A closed publisher doesn't: it would
+// subscribe to acknowledgements anew.
+func (p *Publisher) publish(m *nats.Msg) (jetstream.PubAckFuture, error) {
+	p.closing.RLock()
+	defer p.closing.RUnlock()
+	if p.closed {
+		return nil, outbox.PublishUnavailable(ErrClosed)
+	}
+	// No retries by the library: it would send again after Publish has returned.
+	ack, err := p.js.PublishMsgAsync(m, jetstream.WithRetryAttempts(0))
+	if err != nil {
+		return nil, sendError(err)
+	}
+	return ack, nil
+}
 
 // Publish implements [outbox.Publisher]. An event is confirmed when its stream
 // has acknowledged it, as new or as one that it has already.
@@ -64,7 +89,7 @@ func (p *Publisher) Close() { p.js.CleanupPublisher() }
 //
 //   - Rejected: a reserved header, a bad subject or attribute, a message above the
 //     connection's or the stream's size.
-//   - Unavailable: not connected, no stream on the subject or another one than
+//   - Unavailable: not connected or closed ([ErrClosed]), no stream on the subject or another one than
 //     configured ([ErrWrongStream]), stream full, sealed or offline; and an event of a
 //     type that the topology doesn't have ([ErrNoPlace]), which stops no other.
 //   - Held back: not sent because of another one ([ErrHeldBack]).
@@ -192,10 +217,9 @@ func (c *call) send(i int) bool {
 		c.settle(i, outbox.PublishUnavailable(fmt.Errorf("not sent: connection is %s", c.publisher.conn.Status())))
 		return false
 	}
-	// No retries by the library: it would send again after Publish has returned.
-	ack, err := c.publisher.js.PublishMsgAsync(c.messages[i], jetstream.WithRetryAttempts(0))
+	ack, err := c.publisher.publish(c.messages[i])
 	if err != nil {
-		c.settle(i, sendError(err))
+		c.settle(i, err)
 		return false
 	}
 	_ = fault.At(c.ctx, fault.RelaySent)

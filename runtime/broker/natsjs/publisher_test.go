@@ -336,3 +336,25 @@ func TestPublisherLeaksNothing(t *testing.T) {
 	}
 	waitUntil(t, "the goroutines end", func() bool { return runtime.NumGoroutine() <= before })
 }
+
+// A closed publisher sends nothing, and doesn't subscribe anew.
+func TestPublishAfterClose(t *testing.T) {
+	t.Parallel()
+	r := newRig(t)
+	p := r.publisher(PublisherConfig{})
+	if err := publishOne(t, p, brokersuite.Event("a", 1)); err != nil {
+		t.Fatal(err)
+	}
+	p.Close()
+	results := p.Publish(t.Context(), []outbox.Envelope{brokersuite.Event("a", 2), brokersuite.Event("a", 3)})
+	wantUnavailable(t, results)
+	if !errors.Is(results[0], ErrClosed) {
+		t.Errorf("%v, want ErrClosed", results[0])
+	}
+	if n := len(r.stored(stream)); n != 1 {
+		t.Errorf("%d events are stored, want the one before", n)
+	}
+	if n := r.via.Conn().NumSubscriptions(); n != 0 {
+		t.Errorf("%d subscriptions are left", n)
+	}
+}

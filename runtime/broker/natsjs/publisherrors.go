@@ -27,6 +27,10 @@ var ErrWrongStream = errors.New("the subject belongs to another stream")
 // when a relay is older than the service. The kind is unavailable: it waits.
 var ErrNoPlace = errors.New("the topology does not have the event type")
 
+// ErrClosed is in the error of a message that was published after Close. Its kind is
+// unavailable.
+var ErrClosed = errors.New("the publisher is closed")
+
 // sendError classifies an error that came before or while the message was
 // written to the connection's buffer.
 func sendError(err error) error {

@@ -14,6 +14,7 @@ type source struct {
 	stream   string
 	durable  string
 	subjects []string // sorted
+	stored   bool     // subjects are those that the stream stores, whatever was published to
 }
 
 // sources returns where the handler's events are, by stream.
@@ -28,7 +29,7 @@ func sources(h outbox.Handler, cfg SubscribeConfig) ([]source, error) {
 		}
 		return topologySources(cfg.Topology, consumer, h.EventTypes())
 	}
-	s := source{stream: cfg.Stream, durable: DurableName(h.Name()), subjects: slices.Sorted(slices.Values(cfg.Subjects))}
+	s := source{stream: cfg.Stream, durable: DurableName(h.Name()), subjects: slices.Sorted(slices.Values(cfg.Subjects)), stored: len(cfg.Subjects) > 0}
 	if len(s.subjects) == 0 {
 		for _, eventType := range h.EventTypes() {
 			subject := cfg.SubjectPrefix + "." + eventType

@@ -88,7 +88,7 @@ func (s *subscription) setup(ctx context.Context, from source) (*reader, error) 
 	want := consumerConfig(s.handler.Name(), from, s.cfg.AckWait, s.cfg.MaxAckPending)
 	log := s.log.With("stream", from.stream)
 	for {
-		consumer, err := findOrCreate(ctx, s.js, from.stream, want)
+		consumer, err := findOrCreate(ctx, s.js, from, want, log)
 		switch {
 		case err == nil:
 			r := newReader(s, from, consumer, log)

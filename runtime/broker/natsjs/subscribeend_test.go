@@ -36,6 +36,42 @@ func TestShutdownTimeout(t *testing.T) {
 	}
 }
 
+// A handler that runs when ctx ends, and reading with it, is waited for, and its
+// acknowledgement gets through.
+func TestHandlersEndFirst(t *testing.T) {
+	t.Parallel()
+	r := newRig(t)
+	cfg := subscribeConfig()
+	cfg.Stats = new(outbox.SubscribeStats)
+	entered, ending := make(chan struct{}), make(chan struct{})
+	stop := r.subscribe(funcHandler(func(context.Context, outbox.Envelope) error {
+		close(entered)
+		<-ending
+		return nil
+	}), cfg)
+	r.publish(brokersuite.Event("a", 1))
+	<-entered
+	ended := make(chan struct{})
+	go func() {
+		defer close(ended)
+		stop()
+	}()
+	waitUntil(t, "it doesn't read any more", func() bool { return !r.waiting("projector") })
+	select {
+	case <-ended:
+		t.Error("the subscription has ended, and a handler runs")
+	case <-time.After(200 * time.Millisecond): // nothing tells that nothing happens
+	}
+	close(ending)
+	<-ended
+	if acked, failed := cfg.Stats.Acked.Load(), cfg.Stats.AckFailed.Load(); acked != 1 || failed != 0 {
+		t.Errorf("%d acknowledged, %d could not be, want 1 and 0", acked, failed)
+	}
+	if n := r.unacked("projector"); n != 0 {
+		t.Errorf("the server lacks %d acknowledgements", n)
+	}
+}
+
 func TestSubscribeEndsWithAnError(t *testing.T) {
 	t.Parallel()
 	nothing := funcHandler(func(context.Context, outbox.Envelope) error { return nil })

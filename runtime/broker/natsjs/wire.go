@@ -3,6 +3,8 @@ package natsjs
 import (
 	"errors"
 	"fmt"
+	"maps"
+	"slices"
 	"strings"
 	"unicode/utf8"
 
@@ -96,16 +98,17 @@ func shorten(s string) string {
 
 // decode reads a message, in binary or structured mode. Its error is
 // outbox.ErrNotAnEvent. Header names count in any letters, as the binding says; an
-// attribute that is there twice makes the message ambiguous.
+// attribute that is there twice makes the message ambiguous, and the values of any other
+// header are joined, in the order of the names as they were written.
 func decode(h nats.Header, data []byte) (outbox.Envelope, error) {
 	attrs := make(map[string]string, 12)
 	var (
 		headers map[string]string
-		media   string
+		media   []string
 		bad     error
 	)
-	for name, values := range h {
-		name = strings.ToLower(name)
+	for _, written := range slices.Sorted(maps.Keys(h)) {
+		name, values := strings.ToLower(written), h[written]
 		attr, isAttr := strings.CutPrefix(name, attrPrefix)
 		switch {
 		case isAttr:
@@ -113,22 +116,31 @@ func decode(h nats.Header, data []byte) (outbox.Envelope, error) {
 				bad = err
 			}
 		case name == contentType:
-			media = strings.Join(values, ",")
+			media = append(media, values...)
 		case reservedHeader(name):
 		default:
 			if headers == nil {
 				headers = make(map[string]string)
 			}
-			headers[name] = strings.Join(values, ",")
+			add(headers, name, strings.Join(values, ","))
 		}
 	}
-	if outbox.IsStructured(media) {
+	if media := strings.Join(media, ","); outbox.IsStructured(media) {
 		return outbox.EnvelopeFromStructured(media, headers, data)
 	}
 	if bad != nil {
 		return outbox.Envelope{}, bad
 	}
 	return outbox.EnvelopeFromAttributes(func(name string) string { return attrs[name] }, headers, data)
+}
+
+// add adds a header. Values under one name in other letters are joined, as those of
+// one that is there twice.
+func add(headers map[string]string, name, value string) {
+	if first, has := headers[name]; has {
+		value = first + "," + value
+	}
+	headers[name] = value
 }
 
 func addAttribute(attrs map[string]string, name string, values []string) error {

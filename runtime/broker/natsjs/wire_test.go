@@ -254,3 +254,20 @@ func TestSubjects(t *testing.T) {
 		}
 	}
 }
+
+// Names that differ in their letters only: what is read is the same each time.
+func TestHeadersInOtherLetters(t *testing.T) {
+	t.Parallel()
+	for range 100 {
+		m, err := encode("orders.order.accepted", cafe())
+		if err != nil {
+			t.Fatal(err)
+		}
+		m.Header["tenant"], m.Header["Tenant"], m.Header["TENANT"] = []string{"c"}, []string{"b", "b"}, []string{"a"}
+		m.Header["Content-Type"], m.Header["content-type"] = []string{"application/json"}, []string{outbox.StructuredType}
+		e, err := decode(m.Header, m.Data)
+		if err != nil || e.Headers["tenant"] != "a,b,b,c" {
+			t.Fatalf("read %q, %v, want a,b,b,c", e.Headers["tenant"], err)
+		}
+	}
+}

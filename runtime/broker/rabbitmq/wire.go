@@ -3,6 +3,8 @@ package rabbitmq
 import (
 	"errors"
 	"fmt"
+	"maps"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -85,14 +87,16 @@ func checkPlace(exchange, key string) error {
 }
 
 // decode reads a message, in binary or in structured mode. Its error is
-// outbox.ErrNotAnEvent.
+// outbox.ErrNotAnEvent. Header names count in any letters; an attribute that is there
+// twice makes the message ambiguous, and the values of any other header are joined, in the
+// order of the names as they were written.
 func decode(d amqp.Delivery) (outbox.Envelope, error) {
 	attrs := make(map[string]string, 12)
 	var headers map[string]string
-	for name, value := range d.Headers {
-		attr, isAttr := cutAttrPrefix(name)
-		text, isText := textOf(value)
-		name = strings.ToLower(name)
+	for _, written := range slices.Sorted(maps.Keys(d.Headers)) {
+		attr, isAttr := cutAttrPrefix(written)
+		text, isText := textOf(d.Headers[written])
+		name := strings.ToLower(written)
 		switch {
 		case isAttr:
 			if _, twice := attrs[attr]; twice || !isText {
@@ -104,7 +108,7 @@ func decode(d amqp.Delivery) (outbox.Envelope, error) {
 			if headers == nil {
 				headers = make(map[string]string)
 			}
-			headers[name] = text
+			add(headers, name, text)
 		}
 	}
 	if outbox.IsStructured(d.ContentType) {
@@ -112,6 +116,15 @@ func decode(d amqp.Delivery) (outbox.Envelope, error) {
 	}
 	attrs[contentTypeAttr] = d.ContentType
 	return outbox.EnvelopeFromAttributes(func(name string) string { return attrs[name] }, headers, d.Body)
+}
+
+// add adds a header. Values under one name in other letters are joined, as those of
+// one that is there twice.
+func add(headers map[string]string, name, value string) {
+	if first, has := headers[name]; has {
+		value = first + "," + value
+	}
+	headers[name] = value
 }
 
 func cutAttrPrefix(name string) (attr string, ok bool) {

@@ -152,3 +152,23 @@ func TestDeliveries(t *testing.T) {
 		}
 	}
 }
+
+// Names that differ in their letters only: what is read is the same each time.
+func TestHeadersInOtherLetters(t *testing.T) {
+	t.Parallel()
+	for range 100 {
+		m, err := encode(brokersuite.Event("a", 1))
+		if err != nil {
+			t.Fatal(err)
+		}
+		d := asDelivered(m)
+		d.Headers["tenant"], d.Headers["Tenant"], d.Headers["TENANT"] = "c", "b", int32(1)
+		e, err := decode(d)
+		if err != nil || e.Headers["tenant"] != "1,b,c" {
+			t.Fatalf("read %q, %v, want 1,b,c", e.Headers["tenant"], err)
+		}
+		d.Headers["CLOUDEVENTS:ID"] = d.Headers["cloudEvents:id"]
+		_, err = decode(d)
+		wantIs(t, err, outbox.ErrNotAnEvent)
+	}
+}

@@ -36,7 +36,10 @@ var ErrSubscriptionEnded = errors.New("the subscriber has ended the subscription
 // Events of other types in the same topic are acknowledged and not handled. A message that
 // isn't an event is handed to Park, and acknowledged when it has returned nil.
 //
-// Whether a broker has an acknowledgement is not known: Watermill doesn't tell.
+// Whether a broker has an acknowledgement is not known: Watermill doesn't tell. That the
+// wrapped subscriber has taken it shows by the end of the message's context. One that doesn't
+// end it is waited for once, for AckTimeout; an acknowledgement that it has not passed
+// on when the subscription ends is then lost, and its event delivered again.
 func Subscribe(ctx context.Context, wrapped message.Subscriber, h outbox.Handler, cfg SubscribeConfig) error {
 	if err := cfg.validate(); err != nil {
 		return err
@@ -46,7 +49,10 @@ func Subscribe(ctx context.Context, wrapped message.Subscriber, h outbox.Handler
 	if err != nil {
 		return fmt.Errorf("watermill: consumer %s: %w", h.Name(), err)
 	}
-	s := &subscription{cfg: cfg, log: cfg.Logger.With("consumer", h.Name()), handles: make(map[string]bool)}
+	s := &subscription{
+		cfg: cfg, log: cfg.Logger.With("consumer", h.Name()), handles: make(map[string]bool), silent: make(chan struct{}),
+	}
+	s.isSilent = sync.OnceFunc(func() { close(s.silent) })
 	for _, eventType := range h.EventTypes() {
 		s.handles[eventType] = true
 	}
@@ -81,6 +87,9 @@ type subscription struct {
 	handles map[string]bool // event types
 	sources []source
 	engine  *delivery.Engine
+
+	silent   chan struct{} // closed when the wrapped subscriber doesn't show that it takes acknowledgements
+	isSilent func()
 }
 
 // source is a topic that is read.
@@ -157,7 +166,7 @@ func (s *subscription) submit(ctx context.Context, topic string, m *message.Mess
 // subscriber shows that it has seen it: it may have to before its subscription ends.
 func (s *subscription) ack(topic string, m *message.Message) {
 	taken := m.Context().Done()
-	if m.Ack() && seen(taken, s.cfg.AckTimeout) {
+	if m.Ack() && s.seen(taken) {
 		s.cfg.Stats.Acked.Add(1)
 		return
 	}
@@ -165,18 +174,22 @@ func (s *subscription) ack(topic string, m *message.Message) {
 	s.log.Warn("the event was handled, but the subscriber has not taken its acknowledgement; it may be delivered again", "topic", topic)
 }
 
-// seen reports whether done was closed before the timeout. A nil channel never is, and
-// counts as seen.
-func seen(done <-chan struct{}, timeout time.Duration) bool {
+// seen reports whether done was closed before AckTimeout. After the first time that it
+// wasn't, nothing is waited for and all counts as seen, as what has no channel does: a
+// wrapped subscriber that never shows it would cost AckTimeout for every event.
+func (s *subscription) seen(done <-chan struct{}) bool {
 	if done == nil {
 		return true
 	}
-	timer := time.NewTimer(timeout)
+	timer := time.NewTimer(s.cfg.AckTimeout)
 	defer timer.Stop()
 	select {
 	case <-done:
 		return true
+	case <-s.silent:
+		return true
 	case <-timer.C:
+		s.isSilent()
 		return false
 	}
 }

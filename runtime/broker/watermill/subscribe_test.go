@@ -162,6 +162,79 @@ func TestAcknowledgementNobodyTakes(t *testing.T) {
 	}
 }
 
+// A subscriber that never ends a message's context is waited for once, and told of once.
+func TestSubscriberThatShowsNothing(t *testing.T) {
+	t.Parallel()
+	const events = 20
+	wrapped := subscribeFunc(func(ctx context.Context, _ string) (<-chan *message.Message, error) {
+		out := make(chan *message.Message)
+		go func() {
+			defer close(out)
+			for version := range int64(events) {
+				m, err := encode(brokersuite.Event("a", version))
+				if err != nil {
+					panic(err)
+				}
+				m.SetContext(ctx) // the subscription's
+				out <- m
+				<-m.Acked()
+			}
+			<-ctx.Done()
+		}()
+		return out, nil
+	})
+	var log bytes.Buffer
+	cfg := subscribeConfig()
+	cfg.Topic, cfg.AckTimeout = oneTopic, 20*time.Millisecond
+	cfg.Logger = slog.New(slog.NewTextHandler(&log, nil))
+	stop := subscribe(t, wrapped, newHandler(func(context.Context, outbox.Envelope) error { return nil }), cfg)
+	eventually(t, "all are acknowledged", func() bool { return cfg.Stats.Acked.Load()+cfg.Stats.AckFailed.Load() == events })
+	stop()
+	if n := cfg.Stats.AckFailed.Load(); n != 1 {
+		t.Errorf("%d were waited for in vain, want 1", n)
+	}
+	if n := strings.Count(log.String(), "has not taken its acknowledgement"); n != 1 {
+		t.Errorf("%d warnings, want 1", n)
+	}
+}
+
+// A handler that runs when ctx ends ends before its subscription, and its acknowledgement
+// gets through.
+func TestHandlersEndFirst(t *testing.T) {
+	t.Parallel()
+	b := newPubSub(t, 1)
+	put(t, b, brokersuite.Event("a", 1))
+	var subscribing context.Context
+	wrapped := subscribeFunc(func(ctx context.Context, topic string) (<-chan *message.Message, error) {
+		subscribing = ctx
+		return b.subscriber("projector").Subscribe(ctx, topic)
+	})
+	entered, ending := make(chan struct{}), make(chan struct{})
+	cfg := subscribeConfig()
+	stop := subscribe(t, wrapped, newHandler(func(context.Context, outbox.Envelope) error {
+		close(entered)
+		<-ending
+		select {
+		case <-subscribing.Done():
+			t.Error("the subscription has ended, and a handler runs")
+		case <-time.After(200 * time.Millisecond): // longer than it takes to end one
+		}
+		return nil
+	}), cfg)
+	receive(t, "the handler is called", entered)
+	close(ending)
+	stop()
+	if subscribing.Err() == nil {
+		t.Error("the subscription hasn't ended: the test shows nothing")
+	}
+	if acked, failed := cfg.Stats.Acked.Load(), cfg.Stats.AckFailed.Load(); acked != 1 || failed != 0 {
+		t.Errorf("%d acknowledged, %d could not be, want 1 and 0", acked, failed)
+	}
+	if n := b.unacked("projector"); n != 0 {
+		t.Errorf("the broker lacks %d acknowledgements", n)
+	}
+}
+
 func TestSubscriptionThatEndsByItself(t *testing.T) {
 	t.Parallel()
 	ended := make(chan *message.Message)

@@ -31,8 +31,8 @@ type SubscribeConfig struct {
 	Prefetch int
 
 	// AckTimeout is how long to wait for a sign that the wrapped subscriber has
-	// passed an acknowledgement on: the end of the message's context. Defaults
-	// to 5 s.
+	// passed an acknowledgement on: the end of the message's context. After the
+	// first that didn't come in time, none is waited for. Defaults to 5 s.
 	AckTimeout time.Duration
 
 	// Backoff is the wait before a message that failed is handled again, when the

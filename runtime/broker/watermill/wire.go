@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"maps"
+	"slices"
 	"strings"
 	"unicode/utf8"
 
@@ -66,11 +67,12 @@ type metadata struct {
 }
 
 // read sorts out a message's metadata. Its names count in any letters: some Pub/Subs
-// change them.
+// change them. The values of a header that is there twice are joined, in the order of the
+// names as they were written.
 func read(m *message.Message) metadata {
 	d := metadata{attrs: make(map[string]string, 12)}
-	for name, value := range m.Metadata {
-		name = strings.ToLower(name)
+	for _, written := range slices.Sorted(maps.Keys(m.Metadata)) {
+		name, value := strings.ToLower(written), m.Metadata[written]
 		attr, isAttr := attribute(name)
 		switch {
 		case isAttr:
@@ -83,10 +85,19 @@ func read(m *message.Message) metadata {
 			if d.headers == nil {
 				d.headers = make(map[string]string)
 			}
-			d.headers[name] = value
+			add(d.headers, name, value)
 		}
 	}
 	return d
+}
+
+// add adds a header. Values under one name in other letters are joined, as those of
+// one that is there twice.
+func add(headers map[string]string, name, value string) {
+	if first, has := headers[name]; has {
+		value = first + "," + value
+	}
+	headers[name] = value
 }
 
 func attribute(name string) (attr string, ok bool) {

@@ -70,3 +70,18 @@ func TestReadMetadata(t *testing.T) {
 		t.Errorf("what is parked isn't as it came: %v, reference %q", u.Headers, u.Reference)
 	}
 }
+
+// Names that differ in their letters only: what is read is the same each time.
+func TestMetadataInOtherLetters(t *testing.T) {
+	for range 100 {
+		m, err := encode(brokersuite.Event("42", 7))
+		if err != nil {
+			t.Fatal(err)
+		}
+		m.Metadata["tenant"], m.Metadata["Tenant"], m.Metadata["TENANT"] = "c", "b", "a"
+		e, err := read(m).envelope(m.Payload)
+		if err != nil || e.Headers["tenant"] != "a,b,c" {
+			t.Fatalf("read %q, %v, want a,b,c", e.Headers["tenant"], err)
+		}
+	}
+}
