@@ -47,7 +47,7 @@ func run(pattern string, list bool) error {
 			fmt.Printf("SURVIVED %-60s %v\n", m.name, err)
 			continue
 		}
-		fmt.Printf("killed   %-60s %s, %.0fs\n", m.name, verdict, time.Since(began).Seconds())
+		fmt.Printf("killed   %-60s by %s, %.0fs\n", m.name, verdict, time.Since(began).Seconds())
 	}
 	if n == 0 {
 		return fmt.Errorf("no mutant's name matches %q", pattern)

@@ -127,11 +127,15 @@ func (m mutant) apply() ([]byte, error) {
 
 func firstFailure(out []byte) string {
 	for line := range strings.Lines(string(out)) {
-		if line = strings.TrimSpace(line); strings.HasPrefix(line, "--- FAIL") || strings.HasPrefix(line, "panic:") {
+		line = strings.TrimSpace(line)
+		if name, failed := strings.CutPrefix(line, "--- FAIL: "); failed {
+			return name
+		}
+		if strings.HasPrefix(line, "panic:") {
 			return line
 		}
 	}
-	return "failed"
+	return "its test"
 }
 
 func tail(out []byte) []byte {
