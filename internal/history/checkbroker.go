@@ -117,10 +117,23 @@ func (j *judge) repeated() {
 	j.count(len(j.Faults), "faults")
 }
 
+// hasSeries reports whether some aggregate has more than one event at the broker.
+func (j *judge) hasSeries() bool {
+	first := make(map[string]uuid.UUID)
+	for _, m := range j.Messages {
+		if id, seen := first[m.Aggregate]; seen && id != m.EventID {
+			return true
+		}
+		first[m.Aggregate] = m.EventID
+	}
+	return false
+}
+
 // ordered is I9. A repeat may come behind newer events, so that only the first message of
 // an event counts; an event that the broker refused may be redriven later.
 func (j *judge) ordered() {
-	if !j.observed("a promise of order", j.Ordered) || !j.observed("the broker's messages", j.Messages != nil) {
+	if !j.observed("a promise of order", j.Ordered) || !j.observed("the broker's messages", j.Messages != nil) ||
+		!j.observed("an aggregate with two events", j.hasSeries()) {
 		return
 	}
 	seen := make(map[uuid.UUID]bool)
