@@ -83,7 +83,7 @@ func (r *run) emptyRows() []string {
 }
 
 func (r *run) versions(ctx context.Context) record.Versions {
-	v := record.BuildVersions()
+	v := r.record.Versions // of the build, taken when the run began
 	for _, f := range r.Databases {
 		for _, l := range r.lanes {
 			if d := l.databases[f]; d != nil {

@@ -61,6 +61,7 @@ func Run(ctx context.Context, cfg Config) error {
 		r.lanes = append(r.lanes, &lane{world: r.world, number: i, databases: map[dbserver.Flavor]*database{}, dir: cfg.Dir})
 	}
 	r.record.StartedAt = r.began.UTC().Truncate(time.Second)
+	r.record.Versions = record.BuildVersions() // the working copy may change while it runs
 	var alone, rounds []Experiment
 	for _, e := range plan {
 		if e.Outcome == record.OutcomePeerKilled {
