@@ -179,7 +179,7 @@ func pauseRedeliversNothing(t *testing.T, f SubscriberFixture) {
 	sent := append(events("a", 3), events("b", 3)...)
 	publish(t, f.Publisher, sent[0])
 	start(t, f, h)
-	h.wait(t, 1)
+	eventually(t, "the pause", func() bool { return f.Stats.Pauses.Load() > 0 })
 	publish(t, f.Publisher, sent[1:]...)
 	checkOrder(t, h.wait(t, len(sent)+away))
 	acknowledged(t, f, h)
