@@ -286,7 +286,7 @@ func TestRulesOfServers(t *testing.T) {
 				defer func() { _ = pool.Close() }()
 				// The server makes this list anew when nobody has read it for 100 ms (TRX_I_S).
 				blocked := func(t *testing.T, conn int64) bool {
-					time.Sleep(150 * time.Millisecond)
+					time.Sleep(400 * time.Millisecond) // other tests read it, too
 					var n int
 					const query = "SELECT COUNT(*) FROM information_schema.innodb_trx WHERE trx_state = 'LOCK WAIT' AND trx_mysql_thread_id = ?"
 					if err := pool.QueryRow(query, conn).Scan(&n); err != nil {
