@@ -107,7 +107,7 @@ func (f *file) decoder(e *spec.Event) {
 		jen.Func().Id(name).Params(jen.Id("schemaVersion").Int(), jen.Id("data").Index().Byte()).
 			Params(jen.Id(e.GoName), jen.Error()).Block(
 			jen.Switch(jen.Id("schemaVersion")).Block(
-				jen.Case(jen.Lit(e.SchemaVersion)).Block(
+				jen.Case(jen.Lit(e.Newest().Number)).Block(
 					jen.Return(f.outbox("DecodePayload").Types(jen.Id(e.GoName)).Call(jen.Id("data")))),
 				jen.Default().Block(
 					jen.Return(jen.Id(e.GoName).Values(),

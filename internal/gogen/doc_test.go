@@ -54,7 +54,10 @@ func setDocs(model *spec.Model, doc, deprecated string) {
 	}
 	for _, e := range model.Events {
 		e.Doc, e.Deprecated = doc, deprecated
-		fields(e.Fields)
+		for _, v := range e.Versions {
+			v.Doc, v.Deprecated = doc, deprecated
+			fields(v.Fields)
+		}
 	}
 	for _, c := range model.Consumers {
 		c.Doc = doc

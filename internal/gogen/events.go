@@ -29,6 +29,12 @@ func (g *generator) eventsFile() *file {
 	for _, s := range g.structs {
 		f.structType(s)
 	}
+	for _, e := range g.model.Events {
+		if newest := e.Newest(); newest.Listed {
+			f.add(docComment(wrap(fmt.Sprintf("%s is the newest version of the payload of %s.", e.GoName, e.Name.Text)), deprecated(e.Deprecated)),
+				"type "+e.GoName, jen.Type().Id(e.GoName).Op("=").Id(newest.GoName))
+		}
+	}
 	return f
 }
 

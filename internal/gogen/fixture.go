@@ -25,10 +25,10 @@ type sample struct {
 	n    int
 }
 
-// fixture is the sample payload of an event.
-func (g *generator) fixture(e *spec.Event) string {
+// fixture is the sample payload of a version.
+func (g *generator) fixture(e *spec.Event, v *spec.Version) string {
 	s := sample{g: g}
-	s.object(e.GoName, e.Fields)
+	s.object(v.GoName, v.Fields)
 	if s.n > mostValues {
 		g.problems.Add(diag.Diagnostic{
 			Pos:     e.Name.Pos,

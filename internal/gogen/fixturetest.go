@@ -10,24 +10,26 @@ import (
 func (g *generator) fixturesFile() *file {
 	f := g.newFile("events_gen_test.go")
 	for _, e := range g.model.Events {
-		f.fixtureTest(e)
+		for _, v := range e.Versions {
+			f.fixtureTest(e, v)
+		}
 	}
 	f.testFixture()
 	return f
 }
 
-func (f *file) fixtureTest(e *spec.Event) {
-	constant, name := "fixture"+e.GoName, "Test"+e.GoName+"Fixture"
+func (f *file) fixtureTest(e *spec.Event, v *spec.Version) {
+	constant, name := "fixture"+v.GoName, "Test"+v.GoName+"Fixture"
 	f.add(docComment(wrap(constant+" is how "+e.Name.Text+" is sent. It must not change: messages of this form may wait in a broker.")),
-		"const "+constant, jen.Const().Id(constant).Op("=").Add(text(f.g.fixture(e))))
+		"const "+constant, jen.Const().Id(constant).Op("=").Add(text(f.g.fixture(e, v))))
 	args := []jen.Code{jen.Id("t"), jen.Id(constant)}
-	for _, field := range e.Fields {
+	for _, field := range v.Fields {
 		if !field.Optional {
 			args = append(args, jen.Lit(field.Name.Text))
 		}
 	}
 	f.add(nil, "func "+name, jen.Func().Id(name).Params(f.t()).Block(
-		jen.Id("testFixture").Types(jen.Id(e.GoName)).Call(args...)))
+		jen.Id("testFixture").Types(jen.Id(v.GoName)).Call(args...)))
 }
 
 func (f *file) t() jen.Code { return jen.Id("t").Op("*").Add(f.qual("testing", "T")) }

@@ -1,6 +1,9 @@
 package gogen
 
 import (
+	"cmp"
+	"fmt"
+
 	"github.com/dave/jennifer/jen"
 
 	"github.com/outboxgen/outboxgen/internal/spec"
@@ -45,12 +48,22 @@ func (g *generator) collectTypes() {
 		visit(n, "is the type "+n.Name.Text+" of events.yaml.")
 	}
 	for _, e := range g.model.Events {
-		doc := append(withName(e.GoName, "is the payload of "+e.Name.Text+".", e.Doc), deprecated(e.Deprecated))
-		g.structs = append(g.structs, structType{e.GoName, doc, e.Fields})
-		visitFields(e.Fields)
+		for _, v := range e.Versions {
+			g.structs = append(g.structs, structType{v.GoName, payloadDoc(e, v), v.Fields})
+			visitFields(v.Fields)
+		}
 	}
 	g.checked = g.closure(func(t *spec.Type) bool { return g.checksItself(t, false) })
 	g.private = g.closure(nil)
+}
+
+// payloadDoc is the paragraphs about a version's struct.
+func payloadDoc(e *spec.Event, v *spec.Version) []string {
+	if !v.Listed {
+		return append(withName(v.GoName, "is the payload of "+e.Name.Text+".", e.Doc), deprecated(e.Deprecated))
+	}
+	doc := withName(v.GoName, fmt.Sprintf("is version %d of the payload of %s.", v.Number, e.Name.Text), e.Doc)
+	return append(doc, v.Doc, deprecated(cmp.Or(v.Deprecated, e.Deprecated)))
 }
 
 // closure returns the structs that have a field of which is holds, directly or

@@ -86,7 +86,7 @@ func TestHostileNames(t *testing.T) {
 // it is reported all the same.
 func TestClashingNames(t *testing.T) {
 	model := parse(t, read(t, "testdata/example/events.yaml"))
-	model.Events[1].GoName = "LookupEvent"
+	model.Events[1].GoName, model.Events[1].Versions[0].GoName = "LookupEvent", "LookupEvent"
 	files, problems := Generate(input(t, model))
 	if files != nil || len(problems) != 1 || problems[0].Rule != "go-name-clash" || problems[0].Pos.Line == 0 {
 		t.Errorf("%d files, %v", len(files), problems)

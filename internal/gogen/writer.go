@@ -12,7 +12,14 @@ import (
 func (g *generator) writerFile() *file {
 	f := g.newFile("writer.gen.go")
 	for _, e := range g.model.Events {
-		f.writer(e)
+		for _, v := range e.Versions {
+			switch {
+			case v == e.Newest():
+				f.writer(e, v, e.GoName)
+			case v.Deprecated == "":
+				f.writer(e, v, v.GoName)
+			}
+		}
 	}
 	f.add(nil, "func insertEvent",
 		jen.Func().Id("insertEvent").Params(
@@ -31,11 +38,15 @@ func (f *file) queries(db string) *jen.Statement {
 	return f.qual(f.g.outboxdb, "New").Call(jen.Id(db))
 }
 
-func (f *file) writer(e *spec.Event) {
-	name := "Write" + e.GoName
+// writer writes the writer of a version, whose payload is known as payload.
+func (f *file) writer(e *spec.Event, v *spec.Version, payload string) {
+	name, what := "Write"+payload, "the event "+e.Name.Text
+	if v != e.Newest() {
+		what = fmt.Sprintf("version %d of the event %s", v.Number, e.Name.Text)
+	}
 	doc := docComment(
-		wrap(fmt.Sprintf("%s writes the event %s in tx: it is published if tx commits, and only then. "+
-			"Make eventID with outbox.NewEventID before the transaction, and keep it for every retry.", name, e.Name.Text)),
+		wrap(fmt.Sprintf("%s writes %s in tx: it is published if tx commits, and only then. "+
+			"Make eventID with outbox.NewEventID before the transaction, and keep it for every retry.", name, what)),
 		wrap("When it fails, tx must be rolled back; an *outbox.Tx can't do anything else any more. "+
 			"No error holds a value of the payload."),
 		deprecated(e.Deprecated),
@@ -44,17 +55,17 @@ func (f *file) writer(e *spec.Event) {
 		jen.Id("ctx").Add(f.qual("context", "Context")),
 		jen.Id("tx").Add(f.outbox("Transaction")),
 		jen.Id("eventID").Add(f.qual(uuidPath, "UUID")),
-		jen.Id("payload").Id(e.GoName),
+		jen.Id("payload").Id(payload),
 		jen.Id("opts").Op("...").Add(f.outbox("WriteOptions")),
 	)).Error().Block(
 		jen.Return(f.outbox("Write").Call(jen.Id("ctx"), jen.Id("tx"),
 			f.outbox("Record").Add(lines("{", "}",
 				keyed("EventID", jen.Id("eventID")),
 				keyed("AggregateType", jen.Lit(e.Aggregate.Type.Text)),
-				keyed("AggregateID", f.aggregateID(e.Aggregate.ID)),
+				keyed("AggregateID", f.aggregateID(v.ID)),
 				keyed("EventType", jen.Id("EventType"+e.GoName)),
-				keyed("EventVersion", f.aggregateVersion(e.Aggregate.Version)),
-				keyed("SchemaVersion", jen.Lit(e.SchemaVersion)),
+				keyed("EventVersion", f.aggregateVersion(v.AggregateVersion)),
+				keyed("SchemaVersion", jen.Lit(v.Number)),
 				keyed("Payload", jen.Id("payload")),
 			)),
 			jen.Id("insertEvent"), jen.Id("opts").Op("..."),

@@ -41,11 +41,12 @@ func (c *checker) readConsumer(e entry, con *Consumer) {
 	if c.checkName(e.key, e.key.text, consumerName) {
 		con.GoName = goName(e.key.text)
 	}
-	o, ok := c.object(e.key, e.val, what, "doc", "handles", "retain", "concurrency", "timeout", "retry", "stale", "broker", "go_name")
+	o, ok := c.object(e.key, e.val, what, "doc", "handles", "retain", "concurrency", "timeout", "retry", "stale", "broker", "deprecated", "go_name")
 	if !ok {
 		return
 	}
 	con.Doc = c.prose(o)
+	con.Deprecated = c.deprecated(o)
 	con.GoName = c.goNameOf(o, con.GoName)
 	if con.GoName != "" {
 		c.claimNames(e.key, "consumer "+quote(e.key.text),

@@ -41,6 +41,7 @@ func dump(m *Model) string {
 			c.Concurrency, c.Timeout, c.Retry.Attempts, c.Retry.Backoff, c.Retry.MaxBackoff, c.DropStale)
 		d.line("  queue %s, group %s", d.name(c.Broker.Queue), d.name(c.Broker.Group))
 		d.prose(1, "doc", c.Doc)
+		d.prose(1, "deprecated", c.Deprecated)
 		for _, e := range c.Handles {
 			d.line("  handles %s", e.Name.Text)
 		}
@@ -71,11 +72,11 @@ func (d *dumper) prose(depth int, what, text string) {
 }
 
 func (d *dumper) event(e *Event) {
-	d.line("event %s = %s, schema version %d", d.name(e.Name), e.GoName, e.SchemaVersion)
+	d.line("event %s = %s", d.name(e.Name), e.GoName)
 	d.prose(1, "doc", e.Doc)
 	d.prose(1, "deprecated", e.Deprecated)
 	a := e.Aggregate
-	d.line("  aggregate %s, id %s, version %s", d.name(a.Type), a.ID.Name.Text, a.Version.Name.Text)
+	d.line("  aggregate %s, id %s, version %s", d.name(a.Type), d.name(a.ID), d.name(a.Version))
 	if s := e.Source; s != nil {
 		d.line("  source %s table %s, event_id %s, aggregate_id %s, created_at %s", at(s.Pos), d.name(s.Table), d.name(s.EventID), d.name(s.AggregateID), d.name(s.CreatedAt))
 		for _, r := range s.Request {
@@ -84,7 +85,35 @@ func (d *dumper) event(e *Event) {
 	}
 	b := e.Broker
 	d.line("  stream %s, exchange %s, topic %s, key %s", d.name(b.Stream), d.name(b.Exchange), d.name(b.Topic), d.name(b.Key))
-	d.fields(e.Fields, 1)
+	for _, v := range e.Versions {
+		d.version(v)
+	}
+}
+
+func (d *dumper) version(v *Version) {
+	listed := ""
+	if v.Listed {
+		listed = ", listed"
+	}
+	d.line("  version %d = %s %s%s, aggregate's id %s, version %s", v.Number, v.GoName, at(v.Pos), listed, v.ID.GoName, v.AggregateVersion.GoName)
+	d.prose(2, "doc", v.Doc)
+	d.prose(2, "deprecated", v.Deprecated)
+	for _, n := range v.Reserved {
+		d.line("    reserved %s", d.name(n))
+	}
+	if up := v.Upcast; up != nil {
+		d.line("    upcast from %d, manual %v", up.From.Number, up.Manual)
+		for _, cp := range up.Copied {
+			d.line("      copies %s, convert %v, default %v", cp.To.Name.Text, cp.Convert, cp.Default)
+		}
+		for _, f := range up.Filled {
+			d.line("      fills %s", f.Name.Text)
+		}
+		for _, f := range up.Open {
+			d.line("      leaves %s", f.Name.Text)
+		}
+	}
+	d.fields(v.Fields, 2)
 }
 
 func (d *dumper) named(title string, n *Named, depth int) {
@@ -110,6 +139,9 @@ func (d *dumper) fields(fields []*Field, depth int) {
 		d.line("%sfield %s = %s: %s%s%s", pad, d.name(f.Name), f.GoName, f.Type, at(f.Type.Pos), flags)
 		d.prose(depth+1, "doc", f.Doc)
 		d.prose(depth+1, "deprecated", f.Deprecated)
+		if f.Default != nil {
+			d.line("%s  default %s%s", pad, f.Default.JSON, at(f.Default.Pos))
+		}
 		if n := f.Type.Named; n != nil && n.Inline {
 			d.named("inline "+string(f.Type.Kind), n, depth+1)
 		}

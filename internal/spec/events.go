@@ -16,7 +16,7 @@ func (c *checker) readEvents(top object) {
 		c.problem(top.vals["events"].key, "empty-value", "events is empty", "declare at least one event")
 	}
 	for _, e := range n.entries {
-		ev := &Event{Name: Name{e.key.text, e.key.pos}, SchemaVersion: 1}
+		ev := &Event{Name: Name{e.key.text, e.key.pos}}
 		c.events[e.key.text] = ev
 		c.model.Events = append(c.model.Events, ev)
 		c.readEvent(e, ev)
@@ -30,9 +30,15 @@ func (c *checker) readEvent(e entry, ev *Event) {
 	} else {
 		c.meant[meantName(e.key.text)] = true
 	}
-	o, ok := c.object(e.key, e.val, what, "doc", "deprecated", "aggregate", "source", "fields", "broker", "go_name", "versions", "upcast", "reserved")
+	o, ok := c.object(e.key, e.val, what, "doc", "deprecated", "aggregate", "source", "fields", "versions", "upcast", "reserved", "broker", "go_name")
 	if !ok {
 		return
+	}
+	for _, key := range []string{"upcast", "reserved"} {
+		if o.has(key) {
+			c.problem(o.vals[key].key, "misplaced-key", fmt.Sprintf("%s of %s belongs to one of its versions", key, what),
+				"list the versions under versions:, and put it there")
+		}
 	}
 	ev.Doc = c.prose(o)
 	ev.Deprecated = c.deprecated(o)
@@ -41,14 +47,9 @@ func (c *checker) readEvent(e entry, ev *Event) {
 		c.claimNames(e.key, "event "+quote(e.key.text),
 			ev.GoName, "Write"+ev.GoName, "Reconcile"+ev.GoName, "EventType"+ev.GoName)
 	}
-	later := c.notYet(o)
-	if o.has("fields") {
-		ev.Fields = c.fields(o.vals["fields"], what, ev.GoName)
-	} else if !later {
-		c.problem(e.key, "missing-key", what+` lacks the key "fields"`, "")
-	}
+	c.eventVersions(o, ev, what)
 	if o.has("aggregate") {
-		c.aggregate(o.vals["aggregate"], ev, what, later)
+		c.aggregate(o.vals["aggregate"], ev, what)
 	} else {
 		c.problem(e.key, "missing-key", what+` lacks the key "aggregate"`, "write aggregate: { type: order, id: order_id, version: order_version }")
 	}
@@ -58,21 +59,8 @@ func (c *checker) readEvent(e entry, ev *Event) {
 	c.eventBroker(o, ev, what)
 }
 
-// notYet reports the parts of the grammar that are still to come.
-func (c *checker) notYet(o object) bool {
-	later := false
-	for _, key := range []string{"versions", "upcast", "reserved"} {
-		if o.has(key) {
-			c.problem(o.vals[key].key, "not-supported-yet", key+" is not supported yet", "use fields: for the event's only schema version")
-			later = later || key == "versions"
-		}
-	}
-	return later
-}
-
-// aggregate reads what the event is about. unknownFields is true when the
-// fields could not be read at all: then nothing is said about their names.
-func (c *checker) aggregate(e entry, ev *Event, what string, unknownFields bool) {
+// aggregate reads what the event is about.
+func (c *checker) aggregate(e entry, ev *Event, what string) {
 	o, ok := c.object(e.key, e.val, "aggregate of "+what, "type", "id", "version")
 	if !ok {
 		return
@@ -81,35 +69,51 @@ func (c *checker) aggregate(e entry, ev *Event, what string, unknownFields bool)
 		ev.Aggregate.Type, _ = c.name(n, aggregateTyp)
 	}
 	id, version := c.required(o, "id"), c.required(o, "version")
-	if unknownFields || ev.Fields == nil {
-		return
-	}
 	if id != nil {
-		ev.Aggregate.ID = c.aggregateField(id, ev, "id", KindString, KindInt32, KindInt64, KindUUID)
+		ev.Aggregate.ID = c.aggregateName(id, "id")
 	}
 	if version != nil {
-		ev.Aggregate.Version = c.aggregateField(version, ev, "version", KindInt32, KindInt64)
+		ev.Aggregate.Version = c.aggregateName(version, "version")
 	}
-	if f := ev.Aggregate.ID; f != nil && f == ev.Aggregate.Version {
-		c.problem(version, "aggregate-field", "the aggregate's id and version are the same field", "name a field that counts the aggregate's changes")
+	for _, v := range ev.Versions {
+		if v.Fields == nil { // could not be read at all: nothing is said about their names
+			continue
+		}
+		v.ID = c.aggregateField(id, ev.Aggregate.ID, v, "id", KindString, KindInt32, KindInt64, KindUUID)
+		v.AggregateVersion = c.aggregateField(version, ev.Aggregate.Version, v, "version", KindInt32, KindInt64)
+		if f := v.ID; f != nil && f == v.AggregateVersion {
+			c.problem(version, "aggregate-field", "the aggregate's id and version are the same field", "name a field that counts the aggregate's changes")
+			return
+		}
 	}
 }
 
-func (c *checker) aggregateField(n *node, ev *Event, role string, kinds ...Kind) *Field {
+func (c *checker) aggregateName(n *node, role string) Name {
 	text, ok := c.scalar(n, "the aggregate's "+role)
 	if !ok {
+		return Name{}
+	}
+	return Name{Text: text, Pos: n.pos}
+}
+
+func (c *checker) aggregateField(n *node, name Name, v *Version, role string, kinds ...Kind) *Field {
+	if name.Text == "" {
 		return nil
 	}
 	var names []string
-	for _, f := range ev.Fields {
-		if f.Name.Text == text {
+	for _, f := range v.Fields {
+		if f.Name.Text == name.Text {
 			c.checkAggregateField(n, f, role, kinds)
 			return f
 		}
 		names = append(names, f.Name.Text)
 	}
-	c.problem(n, "unknown-field", fmt.Sprintf("the aggregate's %s names the field %s, which the event does not have", role, quote(text)),
-		c.didYouMean(text, names))
+	whose := "the event"
+	if v.Listed {
+		whose = fmt.Sprintf("version %d of the event", v.Number)
+	}
+	c.problem(n, "unknown-field", fmt.Sprintf("the aggregate's %s names the field %s, which %s does not have", role, quote(name.Text), whose),
+		c.didYouMean(name.Text, names))
 	return nil
 }
 

@@ -8,9 +8,15 @@ import (
 	"github.com/outboxgen/outboxgen/internal/diag"
 )
 
+// fieldOwner is what a field stands in.
+type fieldOwner struct {
+	goName  string // types declared in a field are named after it
+	payload bool   // an event's version: its fields may have a default
+}
+
 // fields reads a fields: mapping. A field that is broken is in the result
 // too, without a type, so that what refers to it by name finds it.
-func (c *checker) fields(e entry, what, ownerGoName string) []*Field {
+func (c *checker) fields(e entry, what string, owner fieldOwner) []*Field {
 	if e.val.kind == kindList {
 		c.problem(e.val, "wrong-shape", "fields must be a mapping of names to types, found a list", "write name: type on lines of their own, without dashes")
 		return nil
@@ -24,7 +30,7 @@ func (c *checker) fields(e entry, what, ownerGoName string) []*Field {
 	var fields []*Field
 	byName, byGoName := map[string]*Field{}, map[string]*Field{}
 	for _, fe := range e.val.entries {
-		f := c.field(fe, ownerGoName)
+		f := c.field(fe, owner)
 		if first := byName[f.Name.Text]; first != nil {
 			c.problem(fe.key, "duplicate-key", fmt.Sprintf("the field %s appears twice", quote(f.Name.Text)), "remove or rename one of them",
 				diag.Related{Pos: first.Name.Pos, Message: "first declared here"})
@@ -47,7 +53,7 @@ func (c *checker) fields(e entry, what, ownerGoName string) []*Field {
 // of the same name.
 func methodNames() []string { return []string{"Validate", "MarshalJSON", "UnmarshalJSON"} }
 
-func (c *checker) field(e entry, ownerGoName string) *Field {
+func (c *checker) field(e entry, owner fieldOwner) *Field {
 	wire, optional := strings.CutSuffix(e.key.text, "?")
 	f := &Field{Name: Name{wire, e.key.pos}, Optional: optional}
 	if c.checkFieldName(e.key, wire) {
@@ -59,7 +65,7 @@ func (c *checker) field(e entry, ownerGoName string) *Field {
 		f.Type = c.typeOf(e.val, wire)
 		return f
 	}
-	c.longField(e, f, ownerGoName)
+	c.longField(e, f, owner)
 	return f
 }
 
@@ -73,9 +79,9 @@ func (c *checker) checkFieldName(key *node, wire string) bool {
 }
 
 // longField reads { type: ..., doc: ... } and the inline enum and struct.
-func (c *checker) longField(e entry, f *Field, ownerGoName string) {
+func (c *checker) longField(e entry, f *Field, owner fieldOwner) {
 	what := "the field " + quote(f.Name.Text)
-	keys := []string{"type", "enum", "fields", "doc", "optional", "pii", "deprecated", "go_name"}
+	keys := []string{"type", "enum", "fields", "doc", "optional", "pii", "deprecated", "default", "go_name"}
 	if looksLikeFields(e.val, keys) {
 		c.problem(e.key, "missing-key", what+" lacks type, enum or fields", "put the inner fields under fields:")
 		return
@@ -95,7 +101,10 @@ func (c *checker) longField(e entry, f *Field, ownerGoName string) {
 		}
 		f.Optional = f.Optional || long
 	}
-	f.Type = c.shapeOf(o, f, what, ownerGoName)
+	f.Type = c.shapeOf(o, f, what, owner.goName)
+	if o.has("default") {
+		c.fieldDefault(o.vals["default"], f, what, owner.payload)
+	}
 }
 
 // looksLikeFields recognises a mapping that was meant as an inline struct.
@@ -137,6 +146,6 @@ func (c *checker) shapeOf(o object, f *Field, what, ownerGoName string) *Type {
 		c.enumValues(shape.val, named, what)
 		return &Type{Kind: KindEnum, Named: named, Pos: shape.val.pos}
 	}
-	named.Fields = c.fields(shape, what, named.GoName)
+	named.Fields = c.fields(shape, what, fieldOwner{goName: named.GoName})
 	return &Type{Kind: KindStruct, Named: named, Pos: shape.val.pos}
 }

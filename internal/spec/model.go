@@ -176,26 +176,72 @@ type Field struct {
 	Doc        string
 	Deprecated string
 	PII        bool
+	Default    *Default // nil when not given
 }
 
-// Event is one event type with its single schema version.
+// Default is the value that a required field of a payload gets where a message of an
+// older version lacks it.
+type Default struct {
+	JSON string // as it is encoded
+	Pos  diag.Pos
+}
+
+// Event is one event type.
 type Event struct {
-	Name          Name // wire identity: "order.accepted"
-	GoName        string
-	Doc           string
-	Deprecated    string
-	Aggregate     Aggregate
-	Source        *Source // nil when not given
-	Broker        EventBroker
-	SchemaVersion int // 1 until versions: is supported
-	Fields        []*Field
+	Name       Name // wire identity: "order.accepted"
+	GoName     string
+	Doc        string
+	Deprecated string
+	Aggregate  Aggregate
+	Source     *Source // nil when not given
+	Broker     EventBroker
+	Versions   []*Version // of the payload's schema, ascending by number; at least one
 }
 
-// Aggregate names what the event is about.
+// Newest is the version that consumers are given, whatever was sent.
+func (e *Event) Newest() *Version { return e.Versions[len(e.Versions)-1] }
+
+// Aggregate names what the event is about. ID and Version are names of fields, which
+// every version of the payload has.
 type Aggregate struct {
 	Type    Name
-	ID      *Field // string, int32, int64 or uuid; required
-	Version *Field // int32 or int64; required
+	ID      Name
+	Version Name
+}
+
+// Version is one version of a payload's schema. Once messages of it may wait
+// somewhere it is frozen: what may still change are optional fields that come, and
+// enum values.
+type Version struct {
+	Number     int
+	Listed     bool   // under versions:, and not the fields: of an event that has one version
+	GoName     string // of the payload's struct: OrderAccepted, or OrderAcceptedV2 when Listed
+	Doc        string // of the version alone
+	Deprecated string // nobody writes it any more; the newest is never deprecated
+	Fields     []*Field
+	Reserved   []Name // names that no field of this version or a newer one has
+
+	ID               *Field // that Aggregate.ID names: string, int32, int64 or uuid; required
+	AggregateVersion *Field // that Aggregate.Version names: int32 or int64; required
+
+	Upcast *Upcast // how it is made of the version before; nil for the oldest
+	Pos    diag.Pos
+}
+
+// Upcast is how a version is made of the one before it.
+type Upcast struct {
+	From   *Version
+	Manual bool     // Go code of the user's has the last word
+	Copied []*Copy  // fields that both have
+	Filled []*Field // required fields that get their default
+	Open   []*Field // required fields that only Go code can fill: none unless Manual
+}
+
+// Copy is a field whose value is taken over from the version before.
+type Copy struct {
+	From, To *Field
+	Convert  bool // the Go types differ: an enum that got more values
+	Default  bool // From is optional and To is not: the default stands in for an absent value
 }
 
 // Source says where the business fact lives.
@@ -215,7 +261,12 @@ type Consumer struct {
 	Package string // Go package of its stub: "notificationplanner"
 	Doc     string
 	Handles []*Event
-	Retain  time.Duration // how long its dedup rows are kept. Default 720h
+
+	// Deprecated announces that the consumer will go, and says why: one that was
+	// deprecated before may be removed.
+	Deprecated string
+
+	Retain time.Duration // how long its dedup rows are kept. Default 720h
 
 	Concurrency int           // events that a subscription handles at a time. Default 1
 	Timeout     time.Duration // of a handler's transaction. Default 20s

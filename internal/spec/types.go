@@ -60,7 +60,7 @@ func (c *checker) readType(e entry, named *Named) {
 	case o.has("enum"):
 		c.enumValues(o.vals["enum"].val, named, what)
 	case o.has("fields"):
-		named.Fields = c.fields(o.vals["fields"], what, named.GoName)
+		named.Fields = c.fields(o.vals["fields"], what, fieldOwner{goName: named.GoName})
 	default:
 		c.problem(e.key, "missing-key", what+" lacks enum or fields", "give it enum: [a, b] or fields:")
 	}
