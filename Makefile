@@ -80,6 +80,15 @@ soak: setup ## Run millions of events through the relays and watch memory and co
 order: setup ## Kill, stop and restart relays at full size and check the order (a quarter of an hour or more)
 	$(WITH_SERVERS) -- go run ./internal/faultrun $(ORDER_ARGS)
 
+.PHONY: fuzz
+fuzz: setup ## Fuzz every target, each for FUZZTIME (one minute)
+	@grep -rlE --include='*_test.go' '^func Fuzz' . | while read -r file; do \
+		for target in $$(sed -n 's/^func \(Fuzz[A-Za-z0-9]*\)(.*/\1/p' "$$file"); do \
+			echo "$$target in $$(dirname "$$file")"; \
+			go test -run '^$$' -fuzz "^$$target\$$" -fuzztime $(or $(FUZZTIME),1m) "$$(dirname "$$file")" || exit 1; \
+		done; \
+	done
+
 .PHONY: mutants
 mutants: setup ## Break our own code in dozens of ways and see the tests notice (a quarter of an hour; MUTANTS_ARGS='-run REGEXP')
 	$(WITH_SERVERS) -- go run ./internal/mutants $(MUTANTS_ARGS)
