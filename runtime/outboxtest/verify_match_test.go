@@ -30,9 +30,9 @@ func TestHasAny(t *testing.T) {
 }
 
 // Of what a goroutine starts, directly or not, nothing is missed, and nothing else counted.
-func TestCountGoroutines(t *testing.T) {
+func TestGoroutines(t *testing.T) {
 	const id = "an id"
-	if n := countGoroutines(id); n != 0 {
+	if n, _ := goroutinesOf(id); n != 0 {
 		t.Fatalf("%d before", n)
 	}
 	stop, begun := make(chan struct{}), make(chan struct{})
@@ -49,10 +49,10 @@ func TestCountGoroutines(t *testing.T) {
 		}
 	})
 	go func() { <-stop }()
-	if n := countGoroutines(id); n != 4 {
+	if n, _ := goroutinesOf(id); n != 4 {
 		t.Errorf("%d, want 4", n)
 	}
-	if n := countGoroutines("another"); n != 0 {
+	if n, _ := goroutinesOf("another"); n != 0 {
 		t.Errorf("%d of another", n)
 	}
 	close(stop)
