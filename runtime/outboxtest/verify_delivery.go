@@ -124,7 +124,7 @@ func consumersDie(arm func(*injection, *consumerActor)) func(*injection, context
 		err := i.deliver(ctx, func(c *consumerActor) { arm(i, c) }, func(consumers []*consumerActor) error {
 			for _, c := range consumers {
 				if !i.v.happened(ctx, c.died) {
-					i.notHappened("consumer %s did not come to the point in %v", c.Name(), i.v.cfg.Patience)
+					i.notHappened("consumer %s did not come to the point in %v: does New use the db that it is given?", c.Name(), i.v.cfg.Patience)
 				}
 			}
 			return nil

@@ -54,7 +54,7 @@ func (i *injection) dedupError(ctx context.Context) error {
 func (i *injection) awaitErrors(ctx context.Context, armed []failing) (seen []failing) {
 	for _, f := range armed {
 		if !i.v.happened(ctx, f.fault.Done) {
-			i.notHappened("consumer %s did not see the error %d in %v", f.at.consumer, f.number, i.v.cfg.Patience)
+			i.notHappened("consumer %s did not see the error %d in %v: does New use the db that it is given?", f.at.consumer, f.number, i.v.cfg.Patience)
 			continue
 		}
 		i.v.fault(i.Point, i.outcome, f.at.event)

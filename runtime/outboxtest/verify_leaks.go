@@ -26,7 +26,7 @@ func labelled(ctx context.Context, id string, fn func()) {
 }
 
 // leakPatience is how long is waited for what takes a moment to end.
-const leakPatience = 10 * time.Second
+const leakPatience = 5 * time.Second
 
 // leaks closes what the verification itself holds, and returns what is left. A transaction
 // can't outlive its connection. With a broker of the user's, whose client keeps goroutines of

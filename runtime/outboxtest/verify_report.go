@@ -36,12 +36,20 @@ func (v *verification) problems() []string {
 			continue
 		}
 		text := fmt.Sprintf("%s: %s (%s)\n  expected: %s", r.Result, i.Title, i.ID, i.Expected)
+		hinted := map[string]bool{"": true}
 		for _, p := range i.problems {
 			told[p.invariant] = true
-			text += p.lines()
+			text += "\n  but: " + p.text
+			if p.detail != "" {
+				text += "\n    " + p.detail
+			}
+			if hint := cmp.Or(p.hint, hints[p.invariant]); !hinted[hint] {
+				hinted[hint] = true
+				text += "\n    hint: " + hint
+			}
 		}
 		for _, m := range i.missing {
-			text += problem{text: m}.lines()
+			text += "\n  but: " + m
 		}
 		out = append(out, text)
 	}
@@ -62,15 +70,4 @@ func (v *verification) problems() []string {
 			record.Inconclusive, v.injections[len(v.injections)-1].ID, strings.Join(v.untried, ", ")))
 	}
 	return out
-}
-
-func (p problem) lines() string {
-	text := "\n  but: " + p.text
-	if p.detail != "" {
-		text += "\n    " + p.detail
-	}
-	if hint := cmp.Or(p.hint, hints[p.invariant]); hint != "" {
-		text += "\n    hint: " + hint
-	}
-	return text
 }

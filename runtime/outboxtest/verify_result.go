@@ -29,11 +29,13 @@ func (i *injection) result(h history.History) record.Injection {
 			})
 		}
 	}
-	i.missing = append(i.missing, history.Inconclusive(part, i.plan)...)
 	for _, name := range part.Consumers {
 		if i.plan.Redelivery && !slices.ContainsFunc(part.Deliveries, func(d history.Delivery) bool { return d.Consumer == name && d.Result == "duplicate" }) {
 			i.notHappened("consumer %s absorbed no repeat of the message", name)
 		}
+	}
+	if len(i.problems)+len(i.missing) == 0 { // otherwise it is told already why
+		i.missing = history.Inconclusive(part, i.plan)
 	}
 	out := record.Injection{
 		ID: i.ID, Title: i.Title, Point: string(i.Point), Outcome: i.outcome, Expected: i.Expected, Result: record.Pass,

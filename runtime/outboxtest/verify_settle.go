@@ -97,16 +97,20 @@ func (i *injection) tellStuck(ctx context.Context) error {
 		case i.before[id]:
 		case status == history.StatusPublished:
 			for _, name := range v.hist.Consumers {
-				if at := (eventAt{id, name}); !slices.Contains(done, at) {
-					text, detail, hint := v.troubleOf(at)
-					i.problems = append(i.problems, problem{
-						text: fmt.Sprintf("consumer %s is not done with the event: %s", name, text), detail: detail, hint: hint,
-					})
+				at := eventAt{id, name}
+				p, ok := v.troubleOf(at)
+				if slices.Contains(done, at) {
+					ok = v.broker != nil && v.broker.unackedOf(name, id)
+					p.text = fmt.Sprintf("consumer %s is done with the event, and it is not acknowledged", name)
+					p.hint = "Handle has to return no error when the event was applied before"
+				}
+				if ok {
+					i.problems = append(i.problems, p)
 				}
 			}
 		case status != history.StatusDead:
 			i.problems = append(i.problems, problem{
-				text: "the event is not marked as published: it is " + orGone(status), detail: v.relayTrouble(), hint: hints["I2"],
+				invariant: "I2", text: "the event is not marked as published: it is " + orGone(status), detail: v.relayTrouble(),
 			})
 		}
 	}

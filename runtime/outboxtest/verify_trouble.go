@@ -109,24 +109,30 @@ func (v *verification) shown(err error) string {
 	return text
 }
 
-// troubleOf says why a consumer may not be done with an event, and gives a hint.
-func (v *verification) troubleOf(at eventAt) (text, detail, hint string) {
+// troubleOf says why a consumer may not be done with an event. It reports false for one that
+// was handled without an error: then the acknowledgement is what is wrong.
+func (v *verification) troubleOf(at eventAt) (p problem, ok bool) {
 	v.mu.Lock()
 	defer v.mu.Unlock()
+	p.invariant = "I4"
 	t := v.handlers[at]
 	delivered := slices.ContainsFunc(v.hist.Deliveries, func(d history.Delivery) bool {
 		return d.EventID == at.event && d.Consumer == at.consumer
 	})
+	why := "it was never handed to it"
 	switch broker := v.brokers[at.consumer]; {
 	case t.times > 0:
-		return fmt.Sprintf("it has failed %d times", t.times), "its last error: " + t.last, "a handler has to get over a fault that has passed"
+		why, p.detail = fmt.Sprintf("it has failed %d times", t.times), "its last error: "+t.last
+		p.hint = "it has to succeed when there is no fault, or none any more; Patience has to be longer than its `retry.backoff`"
 	case delivered:
-		return "it returned no error, and there is no dedup row", "", hints["I5"]
+		return p, false
 	case broker != "":
-		return "its subscription ended", "its error: " + broker, "does Subscribe reach the broker?"
+		why, p.detail, p.hint = "its subscription ended", "the error: "+broker, "does Subscribe reach the broker?"
 	default:
-		return "it was never handed to it", "", "do Publisher and Subscribe, and the consumer's topology, belong to the same broker?"
+		p.hint = "do Publisher and Subscribe, and the consumer's topology, belong to the same broker?"
 	}
+	p.text = fmt.Sprintf("consumer %s is not done with the event: %s", at.consumer, why)
+	return p, true
 }
 
 // hopeless reports whether a handler has failed so often on an event without any fault that
