@@ -73,12 +73,31 @@ func (i *injection) settle(ctx context.Context) error {
 		done, failure = i.settled(ctx)
 		return done || i.outcome == noFault && i.v.hopeless(i.before)
 	})
-	if failure != nil || done {
+	switch {
+	case failure != nil:
 		return failure
+	case done && i.v.broker == nil && i.plan.Redelivery:
+		i.v.await(ctx, i.absorbed) // nobody knows what such a broker still has to deliver
+		return nil
+	case done:
+		return nil
 	}
 	i.stuck = true
 	i.see("not everything came to its end; waited for %v at most", i.v.cfg.Patience)
 	return i.tellStuck(ctx)
+}
+
+// absorbed reports whether every consumer has absorbed a repeat of one of the injection's events.
+func (i *injection) absorbed() bool {
+	missing := slices.Clone(i.v.hist.Consumers)
+	i.v.note(func(h *history.History) {
+		for _, d := range h.Deliveries {
+			if d.Result == "duplicate" && !i.before[d.EventID] {
+				missing = slices.DeleteFunc(missing, func(name string) bool { return name == d.Consumer })
+			}
+		}
+	})
+	return len(missing) == 0
 }
 
 // tellStuck notes what the injection's events wait for.
