@@ -102,6 +102,7 @@ var mayDepend = []struct {
 		ours: []string{
 			module + "/runtime/outbox", module + "/runtime/mysqldb", module + "/runtime/mysqlerr", module + "/runtime/internal/delivery",
 			module + "/internal/history", module + "/internal/record", module + "/internal/mysqlproxy",
+			module + "/internal/scratchdb",
 		},
 	},
 	{
