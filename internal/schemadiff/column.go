@@ -25,6 +25,10 @@ func (c *comparison) column(want *ddl.Column) {
 		what:    fmt.Sprintf("the column %s %s", want.Name, strings.Join(differences, ", and ")),
 		clauses: []string{fmt.Sprintf("MODIFY COLUMN %s %s", want.Name, want.Definition)},
 	}
+	if want.Generated != "" && want.Generated != have.Generated {
+		x.note = "Stop all relays before, and start them after: events may change lanes under them."
+		x.hint = "stop all relays before the statement runs, and start them after; the server copies the table, and writers wait meanwhile"
+	}
 	switch {
 	case most == instant: // the default alone
 		x.clauses = []string{fmt.Sprintf("ALTER COLUMN %s DROP DEFAULT", want.Name)}

@@ -96,7 +96,7 @@ func (r *reader) each(query, order string, scan func(*sql.Rows) error) error {
 	defer rows.Close()
 	for rows.Next() {
 		if err := scan(rows); err != nil {
-			return fmt.Errorf("read information_schema: %w", err)
+			return err
 		}
 	}
 	if err := rows.Err(); err != nil {
