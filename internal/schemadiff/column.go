@@ -63,7 +63,7 @@ func (c *comparison) differences(want, have *ddl.Column) ([]string, effort) {
 		differ(c.renull(), "%s be NULL", map[bool]string{true: "may", false: "may not"}[want.NotNull])
 	}
 	if want.Generated != have.Generated || want.Virtual != have.Virtual {
-		differ(copies, "is made by %s, not by %s", orNone(have.Generated), orNone(want.Generated))
+		differ(copies, "is made by %s, not by %s", orNone(spelled(have.Generated)), orNone(spelled(want.Generated)))
 	}
 	if want.Extra != have.Extra {
 		differ(copies, "has the attribute %s, not %s", orNone(have.Extra), orNone(want.Extra))
@@ -178,5 +178,13 @@ func defaultOf(c *ddl.Column) string {
 	if !c.HasDefault {
 		return "none"
 	}
+	if strings.HasPrefix(c.Default, "(") {
+		return spelled(c.Default)
+	}
 	return "'" + c.Default + "'"
+}
+
+// spelled is an expression as people write it.
+func spelled(canonical string) string {
+	return strings.NewReplacer(" ( ", "(", " )", ")", " , ", ", ").Replace(canonical)
 }
