@@ -2,6 +2,7 @@ package schemadiff
 
 import (
 	"slices"
+	"strings"
 
 	"github.com/outboxgen/outboxgen/internal/ddl"
 	"github.com/outboxgen/outboxgen/internal/diag"
@@ -86,7 +87,8 @@ func (d *differ) checkKinds() error {
 
 // strict makes the server refuse a value that doesn't fit a changed column.
 func (d *differ) strict() []Step {
-	if d.live.Server.Strict || len(d.alters) == 0 {
+	changes := slices.ContainsFunc(d.alters, func(s Step) bool { return strings.HasPrefix(s.SQL, "ALTER TABLE") })
+	if d.live.Server.Strict || !changes {
 		return nil
 	}
 	return []Step{{

@@ -65,21 +65,29 @@ func (r *reader) server() error {
 	if !schema.Valid {
 		return refuse("name the database in the DSN, before the question mark", "the connection is in no database")
 	}
-	s := &r.live.Server
-	s.MariaDB = strings.Contains(version, "MariaDB")
-	s.Strict = strings.Contains(mode, "STRICT_TRANS_TABLES") || strings.Contains(mode, "STRICT_ALL_TABLES")
-	// Older clients know MariaDB as "5.5.5-10.11.6-MariaDB".
+	var err error
+	r.live.Server, err = serverOf(version, mode)
+	return err
+}
+
+func serverOf(version, mode string) (Server, error) {
+	s := Server{
+		MariaDB: strings.Contains(version, "MariaDB"),
+		Strict:  strings.Contains(mode, "STRICT_TRANS_TABLES") || strings.Contains(mode, "STRICT_ALL_TABLES"),
+	}
+	const hint = "use MySQL 8.0.19 or later, or MariaDB 10.6 or later"
+	// A proxy may show MariaDB as it shows itself to old replicas: "5.5.5-10.11.6-MariaDB".
 	m := versionPattern.FindStringSubmatch(strings.TrimPrefix(version, "5.5.5-"))
 	if m == nil {
-		return refuse("use MySQL 8.0.19 or later, or MariaDB 10.6 or later", "the server's version %q is not known", version)
+		return Server{}, refuse(hint, "the server's version %q is not known", version)
 	}
 	for i := range s.Version {
 		s.Version[i], _ = strconv.Atoi(m[i+1]) // digits
 	}
 	if s.MariaDB && !s.atLeast(10, 6, 0) || !s.MariaDB && !s.atLeast(8, 0, 19) {
-		return refuse("use MySQL 8.0.19 or later, or MariaDB 10.6 or later", "the server's version %s is too old", version)
+		return Server{}, refuse(hint, "the server's version %s is too old", version)
 	}
-	return nil
+	return s, nil
 }
 
 // each runs a query on information_schema whose end is the condition on the names.

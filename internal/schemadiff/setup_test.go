@@ -1,7 +1,9 @@
 package schemadiff_test
 
 import (
+	"context"
 	"database/sql"
+	"fmt"
 	"os"
 	"strings"
 	"testing"
@@ -90,4 +92,58 @@ func messages(plan schemadiff.Plan) string {
 		out = append(out, f.Message+" ["+f.Rule+"]")
 	}
 	return strings.Join(out, "\n")
+}
+
+// seed puts a row into each table.
+func seed(t testing.TB, db dbtest.Database) {
+	t.Helper()
+	db.Exec(t,
+		`INSERT INTO outbox_event (event_id, aggregate_type, aggregate_id, event_type, event_version, schema_version, payload, headers, created_at, available_at)
+		VALUES ('e1', 'order', '7', 'order.accepted', 1, 1, '{"a": 1}', '{}', '2026-01-02 03:04:05.5', '2026-01-02 03:04:05')`,
+		`INSERT INTO outbox_failure VALUES ('e1', 'failed', 'why', '2026-01-02 03:04:05')`,
+		`INSERT INTO outbox_lane (lane, lease_owner) VALUES (3, 'me')`,
+		`INSERT INTO outbox_relay VALUES ('me', 'host', 1, '2026-01-02 03:04:05', '2026-01-02 03:04:05')`,
+		`INSERT INTO consumed_event (consumer_name, event_id, consumed_at) VALUES ('c', 'e1', '2026-01-02 03:04:05')`,
+		`INSERT INTO consumer_failure VALUES ('c', 'e1', 2, 'why', '2026-01-02 03:04:05')`,
+		`INSERT INTO parked_event (consumer_name, event_id, event_type, kind, reason, attempts, attributes, headers, body, parked_at)
+		VALUES ('c', 'e1', 'order.accepted', 'attempts', 'why', 3, '{}', '{}', 'x', '2026-01-02 03:04:05')`,
+		`INSERT INTO consumed_version VALUES ('c', 'order', '7', 1)`,
+		`INSERT INTO outbox_task VALUES ('purge', 'me', '2026-01-02 03:04:05')`,
+	)
+}
+
+// rows are the rows of each table as a text, by the columns' names.
+func rows(t testing.TB, db dbtest.Database) map[string]string {
+	t.Helper()
+	out := map[string]string{}
+	pool := db.Open(t)
+	for _, table := range layouts(t, "ordering: aggregate").Want.Tables {
+		out[table.Name] = ""
+		var columns []string
+		for _, c := range table.Columns {
+			columns = append(columns, c.Name)
+		}
+		r, err := pool.QueryContext(context.Background(), "SELECT "+strings.Join(columns, ", ")+" FROM "+table.Name+" ORDER BY 1, 2")
+		if err != nil {
+			t.Fatal(err)
+		}
+		for r.Next() {
+			values := make([]any, len(columns))
+			for i := range values {
+				values[i] = new([]byte)
+			}
+			if err := r.Scan(values...); err != nil {
+				t.Fatal(err)
+			}
+			for i := range values {
+				out[table.Name] += fmt.Sprintf("%s=%s ", columns[i], *values[i].(*[]byte))
+			}
+			out[table.Name] += "\n"
+		}
+		if err := r.Err(); err != nil {
+			t.Fatal(err)
+		}
+		_ = r.Close()
+	}
+	return out
 }
