@@ -32,12 +32,7 @@ func (c *comparison) changes() []change {
 	return c.out
 }
 
-func (c *comparison) add(x change) {
-	if !strings.EqualFold(c.have.Engine, "InnoDB") && !x.extra {
-		x.effort = copies // the others know nothing else
-	}
-	c.out = append(c.out, x)
-}
+func (c *comparison) add(x change) { c.out = append(c.out, x) }
 
 func (c *comparison) storage() {
 	if !strings.EqualFold(c.want.Engine, c.have.Engine) {
