@@ -120,3 +120,20 @@ func TestHeldComesFirst(t *testing.T) {
 		t.Errorf("the last line is %q", last)
 	}
 }
+
+// TestDropsComeLast: the conversion and the old view read what is dropped.
+func TestDropsComeLast(t *testing.T) {
+	lanes, rows := layouts(t, "ordering: aggregate"), layouts(t, "ordering: none")
+	plan, err := schemadiff.Diff(lanes, liveAs(t, rows.Want, mysql84, nil), schemadiff.Options{Drop: true})
+	if err != nil {
+		t.Fatal(err)
+	}
+	text, at := plan.SQL(), 0
+	for _, part := range []string{"ADD COLUMN lane", "UPDATE outbox_event SET", "CREATE OR REPLACE VIEW outbox_event_state", "DROP COLUMN `lease_token`"} {
+		i := strings.Index(text, part)
+		if i < at {
+			t.Errorf("%q is missing, or too early, in\n%s", part, text)
+		}
+		at = i
+	}
+}
