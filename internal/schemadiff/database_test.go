@@ -74,11 +74,11 @@ func TestHeldBack(t *testing.T) {
 		create(t, db, want.Want)
 		seed(t, db)
 		db.Exec(t,
-			"ALTER TABLE outbox_event ADD COLUMN note VARCHAR(10) NOT NULL DEFAULT 'kept', ADD COLUMN must INT NOT NULL, ADD KEY mine (note)",
+			"ALTER TABLE outbox_event ADD COLUMN note VARCHAR(10) NOT NULL DEFAULT 'kept', ADD COLUMN must INT NOT NULL, ADD KEY mine (note), ADD UNIQUE only (note)",
 			"CREATE TABLE outbox_mine (id INT)")
 		pool := db.Open(t)
 		plan := diff(t, pool, want, schemadiff.Options{})
-		if plan.Runs() || len(plan.Findings) != 3 || len(ddl.Split(plan.SQL())) != 0 {
+		if plan.Runs() || len(plan.Findings) != 4 || len(ddl.Split(plan.SQL())) != 0 {
 			t.Fatalf("%s\n%s", messages(plan), plan.SQL())
 		}
 		for _, part := range []string{"-- Not dropped without --drop:\n-- ALTER TABLE outbox_event\n", "--   DROP COLUMN `note`,\n", "--   DROP INDEX `mine`,\n"} {
@@ -91,6 +91,9 @@ func TestHeldBack(t *testing.T) {
 		}
 		for _, f := range plan.Findings {
 			if strings.Contains(f.Message, "must") && !strings.Contains(f.Hint, "our rows are refused") {
+				t.Errorf("%q", f.Hint)
+			}
+			if strings.Contains(f.Message, "constraint only") && !strings.Contains(f.Hint, "may refuse rows of ours") {
 				t.Errorf("%q", f.Hint)
 			}
 		}
