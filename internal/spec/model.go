@@ -23,6 +23,13 @@ type Model struct {
 	Types     []*Named    // in file order
 	Events    []*Event    // in file order
 	Consumers []*Consumer // in file order
+
+	Retired Retired // only in a lock
+}
+
+// Retired names what was published once and is gone. The names are never used again.
+type Retired struct {
+	Events, Consumers []Name
 }
 
 // Name is a string from the file with its place.
@@ -64,6 +71,7 @@ const LaneCount = 64
 // OutboxConfig is the outbox table's behaviour.
 type OutboxConfig struct {
 	Ordering      Ordering
+	OrderingPos   diag.Pos      // zero where the file doesn't give it
 	KeepPublished time.Duration // 0: delete at the mark. Default 168h
 	TablePrefix   Name          // prepended to every table of ours; may be empty
 }
@@ -196,6 +204,7 @@ type Event struct {
 	Source     *Source // nil when not given
 	Broker     EventBroker
 	Versions   []*Version // of the payload's schema, ascending by number; at least one
+	Retired    []int      // numbers of versions that were published and are gone; only in a lock
 }
 
 // Newest is the version that consumers are given, whatever was sent.
@@ -224,8 +233,9 @@ type Version struct {
 	ID               *Field // that Aggregate.ID names: string, int32, int64 or uuid; required
 	AggregateVersion *Field // that Aggregate.Version names: int32 or int64; required
 
-	Upcast *Upcast // how it is made of the version before; nil for the oldest
-	Pos    diag.Pos
+	Upcast  *Upcast // how it is made of the version before; nil for the oldest
+	Fixture string  // a payload as it was encoded when the version was locked; only in a lock
+	Pos     diag.Pos
 }
 
 // Upcast is how a version is made of the one before it.

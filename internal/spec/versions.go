@@ -93,7 +93,7 @@ func (c *checker) listedVersion(number int, e entry, ev *Event, what string, new
 			owner = v.GoName
 		}
 	}
-	o, ok := c.object(e.key, e.val, what, "doc", "deprecated", "upcast", "reserved", "fields")
+	o, ok := c.object(e.key, e.val, what, c.andInLock("fixture", "doc", "deprecated", "upcast", "reserved", "fields")...)
 	if !ok {
 		return v
 	}
@@ -105,6 +105,7 @@ func (c *checker) listedVersion(number int, e entry, ev *Event, what string, new
 	}
 	v.Reserved = c.reserved(o)
 	v.Upcast = c.upcastKey(o)
+	v.Fixture = c.fixture(o, what)
 	if !o.has("fields") {
 		c.problem(e.key, "missing-key", what+` lacks the key "fields"`, "")
 		return v
