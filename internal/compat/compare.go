@@ -68,7 +68,7 @@ func (c *comparison) settings() {
 }
 
 func acceptHint(rule Rule, keep string) string {
-	return fmt.Sprintf("%s, or say that it was prepared, with --accept %s", keep, rule)
+	return fmt.Sprintf("%s, or pass --accept %s to outboxgen lock and breaking once the change is prepared", keep, rule)
 }
 
 // reusedNames looks for what was published once under a name that is new again.

@@ -99,8 +99,11 @@ func (c *comparison) newVersions(was, is *spec.Event) {
 // for.
 func (c *comparison) reserved(was, is *spec.Event) {
 	for _, v := range was.Versions {
+		since := max(v.Number, is.Versions[0].Number)
+		if since > is.Newest().Number { // the version itself is gone: reported
+			continue
+		}
 		for _, name := range v.Reserved {
-			since := max(v.Number, is.Versions[0].Number)
 			if !isReserved(is, name.Text, since) {
 				c.finding(ReservedRemoved, is.Name.Pos, name.Pos, fmt.Sprintf("the name %q of %q is reserved no longer", name.Text, is.Name.Text),
 					fmt.Sprintf("add reserved: [%s] to version %d", name.Text, since))

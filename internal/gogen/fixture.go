@@ -25,7 +25,8 @@ type sample struct {
 	n    int
 }
 
-// fixture is the sample payload of a version.
+// fixture is the sample payload of a version, and for a version that has been
+// published the locked one.
 func (g *generator) fixture(e *spec.Event, v *spec.Version) string {
 	s := sample{g: g}
 	s.object(v.GoName, v.Fields)
@@ -37,7 +38,7 @@ func (g *generator) fixture(e *spec.Event, v *spec.Version) string {
 			Hint:    "make parts of it optional, or lists",
 		})
 	}
-	return s.b.String()
+	return g.published(e, v, s.b.String())
 }
 
 func (s *sample) object(goName string, fields []*spec.Field) {
@@ -106,7 +107,8 @@ func (s *sample) value(name string, t *spec.Type) {
 }
 
 // scalar is a value that a Go type of the user's own should write as it read
-// it, too: a decimal without a trailing zero, which many of them drop.
+// it, too: a decimal without a trailing zero, which many of them drop. A locked one has
+// none either, so that such a type can come later.
 func (s *sample) scalar(name string, t *spec.Type) string {
 	_, custom := s.g.customType(t)
 	switch t.Kind {
@@ -121,7 +123,7 @@ func (s *sample) scalar(name string, t *spec.Type) string {
 	case spec.KindFloat64:
 		return "0.5"
 	case spec.KindDecimal:
-		if custom {
+		if custom || s.g.locking {
 			return `"12.5"`
 		}
 		return `"12.50"`
