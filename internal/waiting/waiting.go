@@ -119,7 +119,7 @@ type unreadable struct {
 	pos    diag.Pos
 	what   string         // `version 1 of "order.accepted"`
 	counts map[string]int // by state: pending, dead, parked
-	ids    []string       // of the first few
+	ids    []string       // the smallest few, which are of the oldest
 }
 
 // mostIDs is how many rows a finding names.
@@ -142,7 +142,7 @@ func (l *look) findings() diag.List {
 		}
 		list.Add(diag.Diagnostic{
 			Pos: u.pos, Rule: u.rule,
-			Message: fmt.Sprintf("%s is needed: %s events wait for it (%s)", u.what, strings.Join(parts, " and "), ids),
+			Message: fmt.Sprintf("%s is needed by events that wait: %s (%s)", u.what, strings.Join(parts, ", "), ids),
 			Hint:    "bring it back until they are published, redriven or deleted",
 		})
 	}
@@ -158,7 +158,7 @@ func (l *look) report(rule, what string, pos diag.Pos, state, id string) {
 	}
 	u := l.found[i]
 	u.counts[state]++
-	if len(u.ids) < mostIDs {
-		u.ids = append(u.ids, id)
-	}
+	u.ids = append(u.ids, id)
+	slices.Sort(u.ids)
+	u.ids = u.ids[:min(len(u.ids), mostIDs)]
 }
