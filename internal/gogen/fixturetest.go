@@ -1,6 +1,8 @@
 package gogen
 
 import (
+	"fmt"
+
 	"github.com/dave/jennifer/jen"
 
 	"github.com/outboxgen/outboxgen/internal/spec"
@@ -15,13 +17,18 @@ func (g *generator) fixturesFile() *file {
 		}
 	}
 	f.testFixture()
+	f.upcastTests()
 	return f
 }
 
 func (f *file) fixtureTest(e *spec.Event, v *spec.Version) {
 	constant, name := "fixture"+v.GoName, "Test"+v.GoName+"Fixture"
-	f.add(docComment(wrap(constant+" is how "+e.Name.Text+" is sent. It must not change: messages of this form may wait in a broker.")),
-		"const "+constant, jen.Const().Id(constant).Op("=").Add(text(f.g.fixture(e, v))))
+	what := e.Name.Text
+	if v.Listed {
+		what = fmt.Sprintf("version %d of %s", v.Number, what)
+	}
+	f.add(docComment(wrap(constant+" is how "+what+" is sent. It must not change: messages of this form may wait in a broker.")),
+		"const "+constant, jen.Const().Id(constant).Op("=").Add(text(encoded(v, f.g.fixture(e, v)))))
 	args := []jen.Code{jen.Id("t"), jen.Id(constant)}
 	for _, field := range v.Fields {
 		if !field.Optional {
