@@ -2,6 +2,7 @@ package gogen
 
 import (
 	"fmt"
+	"strings"
 
 	"github.com/dave/jennifer/jen"
 
@@ -65,7 +66,7 @@ func payloadDoc(e *spec.Event, v *spec.Version) []string {
 	retired := ""
 	if v.Deprecated != "" {
 		// Not marked as deprecated: an upcaster is to use it.
-		retired = wrap("Nobody writes it any more: " + v.Deprecated)
+		retired = wrap("Nobody writes it any more: " + strings.TrimRight(v.Deprecated, ". \n") + ".")
 	}
 	return append(doc, v.Doc, retired, deprecated(e.Deprecated))
 }
