@@ -78,13 +78,14 @@ func (a *app) plan(ctx context.Context, p *project, force bool) (plan, error) {
 	if err != nil {
 		return plan{}, err
 	}
-	before := consumersBefore(p, append([]string{model.Go.Out.Text}, leftovers...))
+	last := lastRunIn(p, append([]string{model.Go.Out.Text}, leftovers...))
+	notes := slices.Concat(orphans(p, model, code), renames(model, last.consumers))
 	return plan{
 		model: model,
 		lock:  lock,
-		files: slices.Concat(sql.Files, db.Files, dropKnownStubs(p, model, before, code), lock.kept()),
+		files: slices.Concat(sql.Files, db.Files, dropKnownStubs(p, model, last, code), lock.kept()),
 		owned: append([]string{model.Go.Out.Text, sql.Out, model.SQL.Queries.Text}, leftovers...),
-		notes: slices.Concat(orphans(p, model), renames(model, before)),
+		notes: notes,
 	}, nil
 }
 

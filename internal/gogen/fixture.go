@@ -23,12 +23,14 @@ type sample struct {
 	b    strings.Builder
 	path []string // the structs that the value stands in
 	n    int
+
+	members map[string]string // of the payload itself
 }
 
-// fixture is the sample payload of a version, and for a version that has been
-// published the locked one.
-func (g *generator) fixture(e *spec.Event, v *spec.Version) string {
-	s := sample{g: g}
+// fixture is the sample payload of a version, the locked one where it has been
+// published: the encoded value of each field that is there, by name.
+func (g *generator) fixture(e *spec.Event, v *spec.Version) map[string]string {
+	s := sample{g: g, members: map[string]string{}}
 	s.object(v.GoName, v.Fields)
 	if s.n > mostValues {
 		g.problems.Add(diag.Diagnostic{
@@ -38,7 +40,18 @@ func (g *generator) fixture(e *spec.Event, v *spec.Version) string {
 			Hint:    "make parts of it optional, or lists",
 		})
 	}
-	return g.published(e, v, s.b.String())
+	return g.published(e, v, s.members)
+}
+
+// encoded is a payload of these values, as generated code encodes it.
+func encoded(v *spec.Version, values map[string]string) string {
+	var members []string
+	for _, f := range v.Fields {
+		if value, ok := values[f.Name.Text]; ok {
+			members = append(members, `"`+f.Name.Text+`":`+value)
+		}
+	}
+	return "{" + strings.Join(members, ",") + "}"
 }
 
 func (s *sample) object(goName string, fields []*spec.Field) {
@@ -57,7 +70,11 @@ func (s *sample) object(goName string, fields []*spec.Field) {
 		}
 		first = false
 		s.b.WriteString(`"` + f.Name.Text + `":`)
+		start := s.b.Len()
 		s.value(f.Name.Text, f.Type)
+		if len(s.path) == 1 {
+			s.members[f.Name.Text] = s.b.String()[start:]
+		}
 	}
 	s.b.WriteByte('}')
 	s.path = s.path[:len(s.path)-1]

@@ -51,12 +51,17 @@ func Generate(in Input) ([]fileset.File, diag.List) {
 	if len(g.model.Consumers) > 0 {
 		files = append(files, g.consumersFile(), g.inboxFile())
 	}
-	if f := g.reconcileFile(); f != nil {
-		files = append(files, f)
+	for _, f := range []*file{g.reconcileFile(), g.upcastsFile()} {
+		if f != nil {
+			files = append(files, f)
+		}
 	}
 	g.checkDeclarations(files)
 	for _, c := range g.model.Consumers {
 		files = append(files, g.stubFile(c))
+	}
+	if steps := g.manualSteps(); len(steps) > 0 {
+		files = append(files, g.upcasterStub(steps))
 	}
 	return g.render(files)
 }

@@ -19,26 +19,43 @@ func Fixtures(in Input) (map[*spec.Version]string, diag.List) {
 	fixtures := map[*spec.Version]string{}
 	for _, e := range in.Model.Events {
 		for _, v := range e.Versions {
-			fixtures[v] = g.fixture(e, v)
+			fixtures[v] = encoded(v, g.fixture(e, v))
 		}
 	}
 	return fixtures, g.problems
 }
 
-// published is the locked fixture of a version, if it has one, with the keys in the
-// order of today's fields and with today's sample for fields that came after the lock.
-func (g *generator) published(e *spec.Event, v *spec.Version, sample string) string {
+// published are the values of a version's locked fixture, if it has one, with those of
+// today's sample for fields that came after the lock.
+func (g *generator) published(e *spec.Event, v *spec.Version, sample map[string]string) map[string]string {
 	if g.locked == nil {
 		return sample
 	}
 	for _, le := range g.locked.Events {
 		for _, lv := range le.Versions {
-			if le.Name.Text == e.Name.Text && lv.Number == v.Number && lv.Fixture != "" {
-				return string(lockedObject(v.Fields, json.RawMessage(lv.Fixture), json.RawMessage(sample)))
+			if le.Name.Text == e.Name.Text && lv.Number == v.Number {
+				return lockedValues(v.Fields, lv.Fixture, sample)
 			}
 		}
 	}
 	return sample
+}
+
+func lockedValues(fields []*spec.Field, fixture string, sample map[string]string) map[string]string {
+	var was map[string]json.RawMessage
+	if json.Unmarshal([]byte(fixture), &was) != nil { // none in the lock
+		return sample
+	}
+	values := map[string]string{}
+	for _, f := range fields {
+		name := f.Name.Text
+		if locked, ok := was[name]; ok {
+			values[name] = string(lockedValue(f.Type, locked, json.RawMessage(sample[name])))
+		} else if today, ok := sample[name]; ok {
+			values[name] = today
+		}
+	}
+	return values
 }
 
 // lockedObject merges two objects. A locked value that isn't what the fields say stays

@@ -3,6 +3,8 @@ package spec
 import (
 	"encoding/json"
 	"fmt"
+	"maps"
+	"slices"
 
 	"github.com/outboxgen/outboxgen/internal/diag"
 )
@@ -65,15 +67,25 @@ func (c *checker) retiredVersions(o object, ev *Event) {
 	}
 }
 
-func (c *checker) fixture(o object, what string) string {
+// fixture reads the payload that a version was locked with. Its fields are known by now.
+func (c *checker) fixture(o object, v *Version, what string) string {
 	n := c.optional(o, "fixture")
 	if n == nil {
 		return ""
 	}
 	text, ok := c.scalar(n, "the fixture of "+what)
-	var object map[string]json.RawMessage
-	if ok && json.Unmarshal([]byte(text), &object) != nil {
-		c.problem(n, "bad-fixture", fmt.Sprintf("the fixture of %s is not a JSON object", what), "restore it from version control: it is what was published")
+	if !ok {
+		return ""
+	}
+	const hint = "restore it from version control: it is what was published"
+	var values map[string]json.RawMessage
+	if json.Unmarshal([]byte(text), &values) != nil || values == nil {
+		c.problem(n, "bad-fixture", fmt.Sprintf("the fixture of %s is not a JSON object", what), hint)
+	}
+	for _, name := range slices.Sorted(maps.Keys(values)) {
+		if fieldOf(v, name) == nil {
+			c.problem(n, "bad-fixture", fmt.Sprintf("the fixture of %s has the key %s, and there is no such field", what, quote(name)), hint)
+		}
 	}
 	return text
 }

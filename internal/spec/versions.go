@@ -105,12 +105,12 @@ func (c *checker) listedVersion(number int, e entry, ev *Event, what string, new
 	}
 	v.Reserved = c.reserved(o)
 	v.Upcast = c.upcastKey(o)
-	v.Fixture = c.fixture(o, what)
 	if !o.has("fields") {
 		c.problem(e.key, "missing-key", what+` lacks the key "fields"`, "")
 		return v
 	}
 	v.Fields = c.fields(o.vals["fields"], what, fieldOwner{owner, true})
+	v.Fixture = c.fixture(o, v, what)
 	if newer != nil {
 		shareInline(v, newer)
 	}

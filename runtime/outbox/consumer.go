@@ -152,7 +152,7 @@ var ErrNotHandled = errors.New("the consumer does not handle this event")
 // An attempt that fails is counted in the database, in a transaction of its own.
 // An event is parked, with [Parked] and no error, when it has failed as often as it may,
 // when the handler returned a [Permanent] error, and at once when its payload can't be
-// read or its type or schema version is unknown. What the database is to blame for, and the
+// read, or be upcast to the newest version, or its type or schema version is unknown. What the database is to blame for, and the
 // end of ctx, is not counted. After a deadlock the transaction is repeated at once.
 func (c *Consumer) Handle(ctx context.Context, e Envelope) (Handling, error) {
 	c.stats.attempts.Add(1)
