@@ -78,9 +78,15 @@ func open(dsn string) (*sql.DB, []string, error) {
 // explain says what went wrong, without what is hidden.
 func explain(err error, hide []string) error {
 	var server *mysql.MySQLError
-	if errors.As(err, &server) && server.Number == 1146 { // ER_NO_SUCH_TABLE
-		return hint(fmt.Errorf("a table of the outbox is not there yet: %s", server.Message),
-			"create the tables of queries/schema.sql, or name the database that has them")
+	if errors.As(err, &server) {
+		switch server.Number {
+		case 1146: // ER_NO_SUCH_TABLE
+			return hint(fmt.Errorf("a table of the outbox is not there yet: %s", server.Message),
+				"create the tables of queries/schema.sql, or name the database that has them")
+		case 1176, 1054: // ER_KEY_DOES_NOT_EXITS, ER_BAD_FIELD_ERROR
+			return hint(fmt.Errorf("a table of the outbox is of another version: %s", server.Message),
+				"bring the tables to queries/schema.sql first")
+		}
 	}
 	var capped *cappedError
 	if errors.As(err, &capped) {

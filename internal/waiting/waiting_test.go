@@ -131,6 +131,17 @@ func TestErrors(t *testing.T) {
 	})
 }
 
+// The look goes by the claim's index, whatever the optimizer thinks of it.
+func TestIndex(t *testing.T) {
+	each(t, func(t *testing.T, server dbtest.Database, prefix, ordering string) {
+		server.Exec(t, "ALTER TABLE "+prefix+"outbox_event DROP INDEX ix_"+prefix+"outbox_event_claim")
+		_, err := Check(t.Context(), server.DSN, nil, parsed(t, settings(full, prefix, ordering)))
+		if !strings.Contains(fmt.Sprint(err), "a table of the outbox is of another version") {
+			t.Errorf("without the index: %v", err)
+		}
+	})
+}
+
 // No more rows are looked at than is said, and that there are more is no secret.
 func TestMostRows(t *testing.T) {
 	each(t, func(t *testing.T, server dbtest.Database, prefix, ordering string) {
