@@ -214,8 +214,8 @@ var consumerMutants = []mutant{
 		target: handover("^TestPause$"),
 	},
 	{
-		name: "a handler's panic ends the process", file: "runtime/outbox/consumerattempt.go",
-		old: "			if !returned {\n				err = NewPanicError(recover(), debug.Stack())\n			}", new: "			_, _ = debug.Stack, returned",
+		name: "a handler's panic ends the process", file: "runtime/outbox/guarded.go",
+		old: "			if !returned {\n				r.err = NewPanicError(recover(), debug.Stack())\n			}", new: "			_, _ = debug.Stack, returned",
 		target: unit("^TestPanicOfAHandler$"),
 	},
 	{

@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
-	"runtime/debug"
 	"slices"
 	"time"
 
@@ -200,14 +199,8 @@ func (c *Consumer) bind(e Envelope) (do effect, kind string, err error) {
 }
 
 // decode calls code that isn't ours: the payload's types decode themselves.
-func decode(route Route, e Envelope) (do effect, err error) {
-	defer func() {
-		if v := recover(); v != nil {
-			err = NewPanicError(v, debug.Stack())
-		}
-	}()
-	do, err = route.bind(e)
-	return do, readable(err)
+func decode(route Route, e Envelope) (effect, error) {
+	return guarded(func() (effect, error) { return route.bind(e) })
 }
 
 // attempts is an attempt, and two more if the server rolls it back to end a
