@@ -215,7 +215,7 @@ var consumerMutants = []mutant{
 	},
 	{
 		name: "a handler's panic ends the process", file: "runtime/outbox/guarded.go",
-		old: "			if !returned {\n				r.err = NewPanicError(recover(), debug.Stack())\n			}", new: "			_, _ = debug.Stack, returned",
+		old: "			if !returned {\n				err = NewPanicError(recover(), debug.Stack())\n			}", new: "			_, _ = debug.Stack, returned",
 		target: unit("^TestPanicOfAHandler$"),
 	},
 	{

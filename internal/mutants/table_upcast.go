@@ -32,7 +32,7 @@ var upcastMutants = []mutant{
 	},
 	{
 		name: "the upcaster is left out", file: "runtime/outbox/upcast.go",
-		old: "		made, err := method(old, prefilled)\n", new: "		_, err := method(old, prefilled)\n		made := prefilled\n",
+		old: "		if made, err = method(old, prefilled); err != nil {", new: "		if _, err = method(old, prefilled); err != nil {",
 		target: unit("^TestUpcastFailuresAreParkedAtOnce$"),
 	},
 	{

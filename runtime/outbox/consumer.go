@@ -199,8 +199,12 @@ func (c *Consumer) bind(e Envelope) (do effect, kind string, err error) {
 }
 
 // decode calls code that isn't ours: the payload's types decode themselves.
-func decode(route Route, e Envelope) (effect, error) {
-	return guarded(func() (effect, error) { return route.bind(e) })
+func decode(route Route, e Envelope) (do effect, err error) {
+	err = guarded(func() (err error) {
+		do, err = route.bind(e)
+		return err
+	})
+	return do, err
 }
 
 // attempts is an attempt, and two more if the server rolls it back to end a

@@ -13,19 +13,18 @@ import (
 func Upcast[Old any, New Payload](
 	eventType string, from, to int, old Old, prefilled New, method func(Old, New) (New, error),
 ) (New, error) {
-	made, err := guarded(func() (New, error) {
-		made, err := method(old, prefilled)
-		if err != nil {
-			return made, err
+	var made, none New
+	err := guarded(func() (err error) {
+		if made, err = method(old, prefilled); err != nil {
+			return err
 		}
 		if err := made.Validate(); err != nil {
-			return made, fmt.Errorf("the result is not valid: %w", err)
+			return fmt.Errorf("the result is not valid: %w", err)
 		}
-		return made, nil
+		return nil
 	})
 	if err != nil {
-		var zero New
-		return zero, fmt.Errorf("upcast %s from version %d to %d: %w", eventType, from, to, err)
+		return none, fmt.Errorf("upcast %s from version %d to %d: %w", eventType, from, to, err)
 	}
 	return made, nil
 }
