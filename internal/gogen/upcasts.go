@@ -105,11 +105,16 @@ func stepDoc(s step) string {
 	return doc
 }
 
-// openFields names the fields that only Go code can fill.
+// openFields names the fields that only Go code can fill: optional ones as well, where
+// the version before has the field with another type.
 func openFields(v *spec.Version) string {
-	names := make([]string, len(v.Upcast.Open))
-	for i, field := range v.Upcast.Open {
-		names[i] = field.GoName
+	var names []string
+	for _, field := range v.Fields {
+		changed := !slices.ContainsFunc(v.Upcast.Copied, func(c *spec.Copy) bool { return c.To == field }) &&
+			slices.ContainsFunc(v.Upcast.From.Fields, func(f *spec.Field) bool { return f.Name.Text == field.Name.Text })
+		if changed || slices.Contains(v.Upcast.Open, field) {
+			names = append(names, field.GoName)
+		}
 	}
 	return strings.Join(names, ", ")
 }

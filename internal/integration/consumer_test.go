@@ -39,7 +39,7 @@ func envelope(t *testing.T) outbox.Envelope {
 	}
 	return outbox.Envelope{
 		ID: outbox.NewEventID(), Source: orderevents.Service, Type: orderevents.EventTypeOrderAccepted,
-		AggregateType: "order", AggregateID: "1", AggregateVersion: 1, SchemaVersion: 1, Data: data,
+		AggregateType: "order", AggregateID: "1", AggregateVersion: 1, SchemaVersion: 2, Data: data,
 	}
 }
 

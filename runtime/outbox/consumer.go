@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
-	"runtime/debug"
 	"slices"
 	"time"
 
@@ -201,13 +200,11 @@ func (c *Consumer) bind(e Envelope) (do effect, kind string, err error) {
 
 // decode calls code that isn't ours: the payload's types decode themselves.
 func decode(route Route, e Envelope) (do effect, err error) {
-	defer func() {
-		if v := recover(); v != nil {
-			err = NewPanicError(v, debug.Stack())
-		}
-	}()
-	do, err = route.bind(e)
-	return do, readable(err)
+	err = guarded(func() (err error) {
+		do, err = route.bind(e)
+		return err
+	})
+	return do, err
 }
 
 // attempts is an attempt, and two more if the server rolls it back to end a

@@ -110,8 +110,7 @@ func (c *Consumer) apply(ctx context.Context, tx *Tx, e Envelope, a *attempt, do
 // run calls the handler. Its panic is an error, so that the attempt counts: the message
 // would come back after a crash just the same.
 func run(ctx context.Context, tx *Tx, do effect) error {
-	_, err := guarded(func() (struct{}, error) { return struct{}{}, do(ctx, tx) })
-	return err
+	return guarded(func() error { return do(ctx, tx) })
 }
 
 // probe finds out whether an error of the handler's is the transaction's: what only a

@@ -3,7 +3,6 @@ package outbox
 import (
 	"encoding/json"
 	"fmt"
-	"runtime/debug"
 	"strings"
 )
 
@@ -14,46 +13,20 @@ import (
 func Upcast[Old any, New Payload](
 	eventType string, from, to int, old Old, prefilled New, method func(Old, New) (New, error),
 ) (New, error) {
-	made, err := guarded(func() (New, error) {
-		made, err := method(old, prefilled)
-		if err != nil {
-			return made, err
+	var made, none New
+	err := guarded(func() (err error) {
+		if made, err = method(old, prefilled); err != nil {
+			return err
 		}
 		if err := made.Validate(); err != nil {
-			return made, fmt.Errorf("the result is not valid: %w", err)
+			return fmt.Errorf("the result is not valid: %w", err)
 		}
-		return made, nil
+		return nil
 	})
 	if err != nil {
-		var zero New
-		return zero, fmt.Errorf("upcast %s from version %d to %d: %w", eventType, from, to, err)
+		return none, fmt.Errorf("upcast %s from version %d to %d: %w", eventType, from, to, err)
 	}
 	return made, nil
-}
-
-// guarded calls code that isn't ours and makes its panic an error. fn has a goroutine of
-// its own, which is all that a runtime.Goexit can end.
-func guarded[T any](fn func() (T, error)) (T, error) {
-	type result struct {
-		value T
-		err   error
-	}
-	ended := make(chan result, 1)
-	go func() {
-		var r result
-		returned := false
-		defer func() {
-			if !returned {
-				r.err = NewPanicError(recover(), debug.Stack())
-			}
-			ended <- r
-		}()
-		r.value, r.err = fn()
-		r.err = readable(r.err)
-		returned = true
-	}()
-	r := <-ended
-	return r.value, r.err
 }
 
 // Defaults collects the defaults of events.yaml that their types can't read.
