@@ -97,5 +97,5 @@ func readConfig(name string) ([]byte, error) {
 		return nil, err
 	}
 	defer f.Close()
-	return io.ReadAll(io.LimitReader(f, 4<<20))
+	return io.ReadAll(io.LimitReader(f, 8<<20))
 }

@@ -22,7 +22,6 @@ func TestBreakingFindsWaitingRows(t *testing.T) {
 		ids := writeEvents(t, db, 2)
 		refused := report(db, func(context.Context, *outbox.Tx, string) error { return outbox.Permanent(errors.New("refused")) })
 		parked := envelope(t)
-		parked.SchemaVersion = 2
 		ends(t, refused, parked, outbox.Parked)
 
 		src, err := os.ReadFile("../../events.yaml")
