@@ -12,6 +12,7 @@ import (
 
 	"github.com/outboxgen/outboxgen/example/consumers/notificationplanner"
 	"github.com/outboxgen/outboxgen/example/consumers/salesreport"
+	"github.com/outboxgen/outboxgen/example/consumers/upcasts"
 	"github.com/outboxgen/outboxgen/example/orders"
 	"github.com/outboxgen/outboxgen/example/schema"
 	"github.com/outboxgen/outboxgen/gen/orderevents"
@@ -45,13 +46,13 @@ func config(t *testing.T, dsn string) outboxtest.Config {
 		Consumers: []outboxtest.Consumer{
 			{
 				New: func(db *outbox.DB) outbox.Handler {
-					return orderevents.NewNotificationPlanner(db, &notificationplanner.Handler{}, nil)
+					return orderevents.NewNotificationPlanner(db, &notificationplanner.Handler{}, &upcasts.Upcaster{}, nil)
 				},
 				Effects: counting("SELECT COUNT(*) FROM notification_job WHERE tenant_id = ?"),
 			},
 			{
 				New: func(db *outbox.DB) outbox.Handler {
-					return orderevents.NewSalesReport(db, &salesreport.Handler{}, nil)
+					return orderevents.NewSalesReport(db, &salesreport.Handler{}, &upcasts.Upcaster{}, nil)
 				},
 				Effects: counting("SELECT COALESCE(SUM(orders), 0) FROM sales_report WHERE tenant_id = ?"),
 			},

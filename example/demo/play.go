@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/outboxgen/outboxgen/example/consumers/notificationplanner"
+	"github.com/outboxgen/outboxgen/example/consumers/upcasts"
 	"github.com/outboxgen/outboxgen/gen/orderevents"
 	"github.com/outboxgen/outboxgen/runtime/outbox"
 )
@@ -185,7 +186,7 @@ func (c *cast) lookForParked(ctx context.Context, found *facts) (channelMissing 
 // redrive hands the parked events to their handler again, as somebody would who has
 // mended what was wrong.
 func (c *cast) redrive(ctx context.Context, found *facts) error {
-	planner := orderevents.NewNotificationPlanner(c.stage.db, &notificationplanner.Handler{}, nil)
+	planner := orderevents.NewNotificationPlanner(c.stage.db, &notificationplanner.Handler{}, &upcasts.Upcaster{}, nil)
 	parked, err := planner.ParkedEvents(ctx, 0, 10_000)
 	if err != nil {
 		return err

@@ -13,6 +13,7 @@ import (
 
 	"github.com/outboxgen/outboxgen/example/broker"
 	"github.com/outboxgen/outboxgen/example/consumers/notificationplanner"
+	"github.com/outboxgen/outboxgen/example/consumers/upcasts"
 	"github.com/outboxgen/outboxgen/gen/orderevents"
 	"github.com/outboxgen/outboxgen/runtime/mysqldb"
 	"github.com/outboxgen/outboxgen/runtime/outbox"
@@ -164,7 +165,7 @@ func (p *fatalPublisher) Publish(ctx context.Context, messages []outbox.Envelope
 // runConsumerVictim is the planner's half of example/cmd/consumers with a fatalHandler,
 // and one message at a time, so that its last words count everything that it did.
 func runConsumerVictim(ctx context.Context, db *outbox.DB, carrier broker.Broker) error {
-	planner := orderevents.NewNotificationPlanner(db, &notificationplanner.Handler{}, &outbox.ConsumerConfig{Concurrency: 1})
+	planner := orderevents.NewNotificationPlanner(db, &notificationplanner.Handler{}, &upcasts.Upcaster{}, &outbox.ConsumerConfig{Concurrency: 1})
 	return carrier.Subscribe(ctx, &fatalHandler{Consumer: planner})
 }
 

@@ -32,13 +32,13 @@ type NotificationPlannerHandler interface {
 
 // NewNotificationPlanner returns the consumer notification-planner. What cfg
 // leaves open, or all of it when it is nil, is as in events.yaml.
-func NewNotificationPlanner(db *outbox.DB, handler NotificationPlannerHandler, cfg *outbox.ConsumerConfig) *outbox.Consumer {
+func NewNotificationPlanner(db *outbox.DB, handler NotificationPlannerHandler, upcaster Upcaster, cfg *outbox.ConsumerConfig) *outbox.Consumer {
 	return outbox.NewConsumer(db, outbox.ConsumerSpec{
 		Name:       ConsumerNameNotificationPlanner,
 		Constraint: dedupConstraint,
 		Inbox:      inbox{},
 		Routes: map[string]outbox.Route{
-			EventTypeOrderAccepted:  outbox.On(decodeOrderAccepted, handler.HandleOrderAccepted),
+			EventTypeOrderAccepted:  outbox.On(decodeOrderAccepted(upcaster), handler.HandleOrderAccepted),
 			EventTypeOrderCancelled: outbox.On(decodeOrderCancelled, handler.HandleOrderCancelled),
 		},
 		DropStale: false,
@@ -72,13 +72,13 @@ type SalesReportHandler interface {
 
 // NewSalesReport returns the consumer sales-report. What cfg leaves open, or
 // all of it when it is nil, is as in events.yaml.
-func NewSalesReport(db *outbox.DB, handler SalesReportHandler, cfg *outbox.ConsumerConfig) *outbox.Consumer {
+func NewSalesReport(db *outbox.DB, handler SalesReportHandler, upcaster Upcaster, cfg *outbox.ConsumerConfig) *outbox.Consumer {
 	return outbox.NewConsumer(db, outbox.ConsumerSpec{
 		Name:       ConsumerNameSalesReport,
 		Constraint: dedupConstraint,
 		Inbox:      inbox{},
 		Routes: map[string]outbox.Route{
-			EventTypeOrderAccepted: outbox.On(decodeOrderAccepted, handler.HandleOrderAccepted),
+			EventTypeOrderAccepted: outbox.On(decodeOrderAccepted(upcaster), handler.HandleOrderAccepted),
 		},
 		DropStale: false,
 		Defaults: outbox.ConsumerConfig{
@@ -89,15 +89,6 @@ func NewSalesReport(db *outbox.DB, handler SalesReportHandler, cfg *outbox.Consu
 			MaxBackoff:  5 * time.Minute,
 		},
 	}, cfg)
-}
-
-func decodeOrderAccepted(schemaVersion int, data []byte) (OrderAccepted, error) {
-	switch schemaVersion {
-	case 1:
-		return outbox.DecodePayload[OrderAccepted](data)
-	default:
-		return OrderAccepted{}, outbox.UnknownSchemaVersion(EventTypeOrderAccepted, schemaVersion)
-	}
 }
 
 func decodeOrderCancelled(schemaVersion int, data []byte) (OrderCancelled, error) {

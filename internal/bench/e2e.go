@@ -7,6 +7,7 @@ import (
 	"time"
 
 	carriers "github.com/outboxgen/outboxgen/example/broker"
+	"github.com/outboxgen/outboxgen/example/consumers/upcasts"
 	"github.com/outboxgen/outboxgen/gen/orderevents"
 	"github.com/outboxgen/outboxgen/internal/brokers"
 	"github.com/outboxgen/outboxgen/runtime/outbox"
@@ -82,7 +83,7 @@ func (c *effects) start(ctx context.Context, t *tracker) (stop func() error, err
 	if err != nil {
 		return nil, err
 	}
-	c.consumer = orderevents.NewSalesReport(p.DB, effectHandler{}, &outbox.ConsumerConfig{Concurrency: 8})
+	c.consumer = orderevents.NewSalesReport(p.DB, effectHandler{}, &upcasts.Upcaster{}, &outbox.ConsumerConfig{Concurrency: 8})
 	ctx, cancel := context.WithCancel(ctx)
 	done := make(chan error, 1)
 	go func() { done <- c.carrier.Subscribe(ctx, trackedHandler{c.consumer, t}) }()

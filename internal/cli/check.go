@@ -12,7 +12,7 @@ import (
 )
 
 func (a *app) checkCommand() *cobra.Command {
-	var force bool
+	var force, locked bool
 	cmd := &cobra.Command{
 		Use:   "check",
 		Short: "Tell which files generate would write or remove, for CI",
@@ -21,13 +21,14 @@ func (a *app) checkCommand() *cobra.Command {
 Prints a line a file, "changed", "missing" or "stale" before its path, and ends
 with the command that repairs it and exit code 1 when there is one.`,
 		Args: cobra.NoArgs,
-		RunE: func(cmd *cobra.Command, _ []string) error { return a.check(cmd.Context(), force) },
+		RunE: func(cmd *cobra.Command, _ []string) error { return a.check(cmd.Context(), force, locked) },
 	}
 	cmd.Flags().BoolVar(&force, "force", false, "make everything anew, whatever was kept of the last run")
+	cmd.Flags().BoolVar(&locked, "locked", false, "also fail on what isn't in the lock yet, for a release")
 	return cmd
 }
 
-func (a *app) check(ctx context.Context, force bool) error {
+func (a *app) check(ctx context.Context, force, locked bool) error {
 	p, err := openProject(a.config)
 	if err != nil {
 		return err
@@ -41,11 +42,17 @@ func (a *app) check(ctx context.Context, force bool) error {
 	if err != nil {
 		return err
 	}
-	if report.Clean() {
+	var unlocked diag.List
+	if locked {
+		if unlocked, err = a.unlocked(plan.model, plan.lock); err != nil {
+			return err
+		}
+	}
+	if report.Clean() && len(unlocked) == 0 {
 		a.printf("outboxgen: %d files are up to date\n", report.Unchanged)
 		return a.reportClean()
 	}
-	return a.reportDifferences(p, report)
+	return a.reportDifferences(p, report, unlocked)
 }
 
 // differences are the kinds of files that check reports, with a text for the
@@ -59,7 +66,7 @@ var differences = []struct {
 	{"stale", "is generated, and events.yaml no longer describes it", func(r fileset.Report) []string { return r.Stale }},
 }
 
-func (a *app) reportDifferences(p *project, report fileset.Report) error {
+func (a *app) reportDifferences(p *project, report fileset.Report, unlocked diag.List) error {
 	list := report.Problems
 	for _, d := range differences {
 		for _, file := range d.paths(report) {
@@ -72,10 +79,10 @@ func (a *app) reportDifferences(p *project, report fileset.Report) error {
 			})
 		}
 	}
-	if len(report.Problems) == 0 { // generate would stop at one
+	if len(report.Problems) == 0 && !report.Clean() { // generate would stop at one
 		a.printf("run: %s\n", a.commandLine("generate"))
 	}
 	// In text the lines above are the report; with nothing more to say, the
 	// findings are empty and only set the exit code.
-	return findings{p.shown(list).Sorted()}
+	return findings{append(p.shown(list), unlocked...).Sorted()}
 }

@@ -27,9 +27,14 @@ type codeCache struct {
 	key  [32]byte // of everything that rendering depends on, this executable included
 }
 
+// sources are the files that the models were read from.
+type sources struct {
+	events, lock []byte // nil: there is no lock
+}
+
 // render is gogen.Generate, from the cache where it can be.
-func (a *app) render(p *project, in gogen.Input, events []byte, force bool) ([]fileset.File, diag.List) {
-	cache := newCodeCache(p, in, events)
+func (a *app) render(p *project, in gogen.Input, sources sources, force bool) ([]fileset.File, diag.List) {
+	cache := newCodeCache(p, in, sources)
 	if files, ok := cache.load(); ok && !force {
 		a.logf("Go code not rendered: it is that of the last run")
 		return files, nil
@@ -45,7 +50,7 @@ func (a *app) render(p *project, in gogen.Input, events []byte, force bool) ([]f
 	return files, nil
 }
 
-func newCodeCache(p *project, in gogen.Input, events []byte) codeCache {
+func newCodeCache(p *project, in gogen.Input, sources sources) codeCache {
 	dir, dirErr := os.UserCacheDir()
 	config, configErr := filepath.Abs(p.config)
 	self, selfErr := thisExecutable()
@@ -58,7 +63,8 @@ func newCodeCache(p *project, in gogen.Input, events []byte) codeCache {
 		h.Write(data)
 	}
 	add(self)
-	add(events)
+	add(sources.events)
+	add(sources.lock)
 	add([]byte(in.ModulePath))
 	for _, statement := range in.DDL {
 		add([]byte(statement))

@@ -14,7 +14,7 @@ func TestCodeCache(t *testing.T) {
 	t.Setenv("XDG_CACHE_HOME", t.TempDir())
 	p := &project{config: "events.yaml"}
 	in := gogen.Input{ModulePath: "example.com/a", DDL: []string{"CREATE"}, DB: map[string][]byte{"a.go": []byte("a"), "b.go": []byte("b")}}
-	cache := newCodeCache(p, in, []byte("events"))
+	cache := newCodeCache(p, in, sources{events: []byte("events")})
 	if cache.file == "" {
 		t.Skip("no cache folder on this system")
 	}
@@ -25,30 +25,31 @@ func TestCodeCache(t *testing.T) {
 	if err := cache.store(files); err != nil {
 		t.Fatal(err)
 	}
-	got, ok := newCodeCache(p, in, []byte("events")).load()
+	got, ok := newCodeCache(p, in, sources{events: []byte("events")}).load()
 	if !ok || len(got) != 2 || !bytes.Equal(got[0].Data, files[0].Data) || got[0].Once || !got[1].Once {
 		t.Fatalf("stored %v, loaded %v, %v", files, got, ok)
 	}
 
 	// Everything that rendering depends on is in the key.
-	for name, change := range map[string]func(in *gogen.Input, events *string){
-		"events":      func(_ *gogen.Input, events *string) { *events = "event s" },
-		"import path": func(in *gogen.Input, _ *string) { in.ModulePath = "example.com/b" },
-		"tables":      func(in *gogen.Input, _ *string) { in.DDL = []string{"CREATE", "TABLE"} },
-		"sqlc's code": func(in *gogen.Input, _ *string) {
+	for name, change := range map[string]func(in *gogen.Input, from *sources){
+		"events":      func(_ *gogen.Input, from *sources) { from.events = []byte("event s") },
+		"lock":        func(_ *gogen.Input, from *sources) { from.lock = []byte("lock") },
+		"import path": func(in *gogen.Input, _ *sources) { in.ModulePath = "example.com/b" },
+		"tables":      func(in *gogen.Input, _ *sources) { in.DDL = []string{"CREATE", "TABLE"} },
+		"sqlc's code": func(in *gogen.Input, _ *sources) {
 			in.DB = map[string][]byte{"a.go": []byte("a"), "b.go": []byte("c")}
 		},
-		"sqlc's files": func(in *gogen.Input, _ *string) {
+		"sqlc's files": func(in *gogen.Input, _ *sources) {
 			in.DB = map[string][]byte{"a.go": []byte("a"), "c.go": []byte("b")}
 		},
 	} {
-		in, events := in, "events"
-		change(&in, &events)
-		if _, ok := newCodeCache(p, in, []byte(events)).load(); ok {
+		in, from := in, sources{events: []byte("events")}
+		change(&in, &from)
+		if _, ok := newCodeCache(p, in, from).load(); ok {
 			t.Errorf("%s: not in the key", name)
 		}
 	}
-	if other := newCodeCache(&project{config: "other/events.yaml"}, in, []byte("events")); other.file == cache.file {
+	if other := newCodeCache(&project{config: "other/events.yaml"}, in, sources{events: []byte("events")}); other.file == cache.file {
 		t.Error("two projects share a file")
 	}
 

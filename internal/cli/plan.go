@@ -16,6 +16,8 @@ import (
 
 // plan is the tree as it should be.
 type plan struct {
+	model *spec.Model
+	lock  lock
 	files []fileset.File
 	owned []string // files, and folders of files, that are ours where they carry our header
 	notes []string // what the user should know, and generate neither does nor stops at
@@ -31,6 +33,13 @@ func (a *app) plan(ctx context.Context, p *project, force bool) (plan, error) {
 	}
 	model, problems := spec.Parse(p.config, events)
 	if len(problems) > 0 {
+		return plan{}, found(problems)
+	}
+	lock, err := readLock(p.config)
+	if err != nil {
+		return plan{}, err
+	}
+	if problems := lock.broken(model); len(problems) > 0 {
 		return plan{}, found(problems)
 	}
 	sql, problems := sqlgen.Generate(model)
@@ -56,11 +65,12 @@ func (a *app) plan(ctx context.Context, p *project, force bool) (plan, error) {
 	}
 	code, problems := a.render(p, gogen.Input{
 		Model:        model,
+		Locked:       lock.model,
 		ModulePath:   p.module.importPath,
 		DB:           db.DB,
 		DDL:          sql.DDL,
 		ConsumersDir: model.Go.Consumers.Text,
-	}, events, force)
+	}, sources{events, lock.src}, force)
 	if len(problems) > 0 {
 		return plan{}, found(problems)
 	}
@@ -68,11 +78,14 @@ func (a *app) plan(ctx context.Context, p *project, force bool) (plan, error) {
 	if err != nil {
 		return plan{}, err
 	}
-	before := consumersBefore(p, append([]string{model.Go.Out.Text}, leftovers...))
+	last := lastRunIn(p, append([]string{model.Go.Out.Text}, leftovers...))
+	notes := slices.Concat(orphans(p, model, code), renames(model, last.consumers))
 	return plan{
-		files: slices.Concat(sql.Files, db.Files, dropKnownStubs(p, model, before, code)),
+		model: model,
+		lock:  lock,
+		files: slices.Concat(sql.Files, db.Files, dropKnownStubs(p, model, last, code), lock.kept()),
 		owned: append([]string{model.Go.Out.Text, sql.Out, model.SQL.Queries.Text}, leftovers...),
-		notes: slices.Concat(orphans(p, model), renames(model, before)),
+		notes: notes,
 	}, nil
 }
 
@@ -84,5 +97,5 @@ func readConfig(name string) ([]byte, error) {
 		return nil, err
 	}
 	defer f.Close()
-	return io.ReadAll(io.LimitReader(f, 4<<20))
+	return io.ReadAll(io.LimitReader(f, 8<<20))
 }

@@ -23,22 +23,8 @@ type project struct {
 	module goModule
 }
 
-// checkConfig tells why the file can't be read that describes the events.
-func checkConfig(config string) error {
-	info, err := os.Stat(config)
-	switch {
-	case errors.Is(err, fs.ErrNotExist):
-		return hinted{fmt.Errorf("%s does not exist", config), "write one with outboxgen init, or name it with --config"}
-	case err != nil:
-		return err
-	case !info.Mode().IsRegular():
-		return hinted{fmt.Errorf("%s is not a file", config), "name the file with --config"}
-	}
-	return nil
-}
-
 func openProject(config string) (*project, error) {
-	if err := checkConfig(config); err != nil {
+	if err := isConfig(config); err != nil {
 		return nil, err
 	}
 	dir := filepath.Dir(config)
@@ -51,6 +37,19 @@ func openProject(config string) (*project, error) {
 		return nil, err
 	}
 	return &project{config: config, dir: dir, root: root, module: module}, nil
+}
+
+func isConfig(config string) error {
+	info, err := os.Stat(config)
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
+		return hinted{fmt.Errorf("%s does not exist", config), "write one with outboxgen init, or name it with --config"}
+	case err != nil:
+		return err
+	case !info.Mode().IsRegular():
+		return hinted{fmt.Errorf("%s is not a file", config), "name the file with --config"}
+	}
+	return nil
 }
 
 func (p *project) close() { p.root.Close() }

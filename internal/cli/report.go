@@ -51,16 +51,21 @@ func (a *app) reportClean() error {
 
 // reportError prints why a command could not run.
 func (a *app) reportError(err error) {
-	hint := ""
-	if h := (hinted{}); errors.As(err, &h) {
-		hint = h.hint
-	}
+	d := couldNotRun(err)
 	if a.format != formatText {
-		_ = a.report(diag.List{{Rule: "could-not-run", Message: err.Error(), Hint: hint}})
+		_ = a.report(diag.List{d})
 		return
 	}
 	fmt.Fprintf(a.stderr, "outboxgen: %v\n", err)
-	if hint != "" {
-		fmt.Fprintf(a.stderr, "    hint: %s\n", hint)
+	if d.Hint != "" {
+		fmt.Fprintf(a.stderr, "    hint: %s\n", d.Hint)
 	}
+}
+
+func couldNotRun(err error) diag.Diagnostic {
+	d := diag.Diagnostic{Rule: "could-not-run", Message: err.Error()}
+	if h := (hinted{}); errors.As(err, &h) {
+		d.Hint = h.hint
+	}
+	return d
 }

@@ -42,7 +42,7 @@ func (a *app) schema(m migrationFlags) error {
 
 // layouts are our tables, from events.yaml alone: no Go module is needed for them.
 func (a *app) layouts() (sqlgen.Layouts, error) {
-	if err := checkConfig(a.config); err != nil {
+	if err := isConfig(a.config); err != nil {
 		return sqlgen.Layouts{}, err
 	}
 	events, err := readConfig(a.config)

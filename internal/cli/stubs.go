@@ -15,38 +15,55 @@ import (
 	"strings"
 
 	"github.com/outboxgen/outboxgen/internal/fileset"
+	"github.com/outboxgen/outboxgen/internal/gogen"
 	"github.com/outboxgen/outboxgen/internal/spec"
 )
 
-var consumerConstant = regexp.MustCompile(`\bConsumerName(\w+) += "([^"\\]+)"`)
+var (
+	consumerConstant = regexp.MustCompile(`\bConsumerName(\w+) += "([^"\\]+)"`)
+	upcasterType     = regexp.MustCompile(`(?m)^type Upcaster interface`)
+)
 
-// consumersBefore are the consumers that the last run generated, by Go name:
-// the first of the folders that has them tells.
-func consumersBefore(p *project, folders []string) map[string]string {
-	before := map[string]string{}
+// lastRun is what the last run generated that has a stub.
+type lastRun struct {
+	consumers map[string]string // their names, by Go name
+	upcaster  bool
+}
+
+// lastRunIn reads the first of the folders that has something of ours.
+func lastRunIn(p *project, folders []string) lastRun {
+	last := lastRun{consumers: map[string]string{}}
 	for _, folder := range folders {
-		last, err := p.root.ReadFile(path.Join(folder, "consumers.gen.go"))
+		consumers, err := p.root.ReadFile(path.Join(folder, "consumers.gen.go"))
 		if err != nil { // what is in the way there is reported when the files are compared
 			continue
 		}
-		for _, m := range consumerConstant.FindAllStringSubmatch(string(last), -1) {
-			before[m[1]] = m[2]
+		for _, m := range consumerConstant.FindAllStringSubmatch(string(consumers), -1) {
+			last.consumers[m[1]] = m[2]
 		}
+		upcasts, err := p.root.ReadFile(path.Join(folder, "upcasts.gen.go"))
+		last.upcaster = err == nil && upcasterType.Match(upcasts)
 		break
 	}
-	return before
+	return last
 }
 
-// dropKnownStubs leaves out the stubs of consumers that an earlier run has
-// generated: who has moved or renamed the handler since must not get the stub
-// back on every run.
-func dropKnownStubs(p *project, m *spec.Model, before map[string]string, files []fileset.File) []fileset.File {
+// upcasterStub is the path of the upcaster's stub.
+func upcasterStub(m *spec.Model) string { return path.Join(m.Go.Consumers.Text, gogen.UpcasterStub) }
+
+// dropKnownStubs leaves out the stubs of what an earlier run has generated: who has
+// moved or renamed the handler since must not get the stub back on every run.
+func dropKnownStubs(p *project, m *spec.Model, last lastRun, files []fileset.File) []fileset.File {
 	known := map[string]bool{} // by the stub's folder
 	for _, c := range m.Consumers {
-		known[path.Join(m.Go.Consumers.Text, c.Package)] = before[c.GoName] != ""
+		known[path.Join(m.Go.Consumers.Text, c.Package)] = last.consumers[c.GoName] != ""
 	}
 	return slices.DeleteFunc(files, func(f fileset.File) bool {
-		if !f.Once || !known[path.Dir(f.Path)] {
+		isKnown := known[path.Dir(f.Path)]
+		if f.Path == upcasterStub(m) {
+			isKnown = last.upcaster
+		}
+		if !f.Once || !isKnown {
 			return false
 		}
 		_, err := p.root.Lstat(f.Path)
@@ -54,13 +71,14 @@ func dropKnownStubs(p *project, m *spec.Model, before map[string]string, files [
 	})
 }
 
-// orphans names the handlers of consumers that are no more. They don't compile,
-// and are the user's.
-func orphans(p *project, m *spec.Model) []string {
+// orphans names the handlers of consumers that are no more, and an upcaster without a
+// step. They don't compile, and are the user's.
+func orphans(p *project, m *spec.Model, made []fileset.File) []string {
 	present := map[string]bool{}
 	for _, c := range m.Consumers {
-		present[c.GoName] = true
+		present[c.GoName+handlerSuffix] = true
 	}
+	present[upcasterInterface] = slices.ContainsFunc(made, func(f fileset.File) bool { return f.Path == upcasterStub(m) })
 	files, err := fs.Glob(p.root.FS(), path.Join(escapeGlob(m.Go.Consumers.Text), "*", "*.go"))
 	if err != nil {
 		return nil
@@ -71,12 +89,15 @@ func orphans(p *project, m *spec.Model) []string {
 		if err != nil {
 			continue
 		}
-		handled := handlersIn(data, path.Join(p.module.importPath, m.Go.Out.Text), m.Go.Package.Text)
-		if len(handled) == 0 || slices.ContainsFunc(handled, func(consumer string) bool { return present[consumer] }) {
+		asked := implementedIn(data, path.Join(p.module.importPath, m.Go.Out.Text), m.Go.Package.Text)
+		if len(asked) == 0 || slices.ContainsFunc(asked, func(name string) bool { return present[name] }) {
 			continue
 		}
-		notes = append(notes, fmt.Sprintf("%s belongs to no consumer any more; it is yours, delete it",
-			path.Join(filepath.ToSlash(p.dir), file)))
+		why := "belongs to no consumer any more"
+		if slices.Contains(asked, upcasterInterface) {
+			why = "has nothing to upcast any more"
+		}
+		notes = append(notes, fmt.Sprintf("%s %s; it is yours, delete it", path.Join(filepath.ToSlash(p.dir), file), why))
 	}
 	return notes
 }
@@ -86,9 +107,15 @@ func escapeGlob(name string) string {
 	return regexp.MustCompile(`[*?[\\]`).ReplaceAllString(name, `\$0`)
 }
 
-// handlersIn returns the Go names of the consumers that a file implements the
-// handlers of, as our stubs say it: var _ orderevents.SalesReportHandler = ….
-func handlersIn(src []byte, importPath, packageName string) []string {
+// What our stubs implement.
+const (
+	handlerSuffix     = "Handler"
+	upcasterInterface = "Upcaster"
+)
+
+// implementedIn returns the interfaces of ours that a file implements, as our stubs say
+// it: var _ orderevents.SalesReportHandler = ….
+func implementedIn(src []byte, importPath, packageName string) []string {
 	f, err := parser.ParseFile(token.NewFileSet(), "", src, parser.SkipObjectResolution)
 	if err != nil {
 		return nil
@@ -103,7 +130,7 @@ func handlersIn(src []byte, importPath, packageName string) []string {
 			name = i.Name.Name
 		}
 	}
-	var consumers []string
+	var interfaces []string
 	for _, d := range f.Decls {
 		gen, ok := d.(*ast.GenDecl)
 		if !ok || gen.Tok != token.VAR || name == "" {
@@ -118,13 +145,13 @@ func handlersIn(src []byte, importPath, packageName string) []string {
 			if !ok {
 				continue
 			}
-			consumer, isHandler := strings.CutSuffix(typ.Sel.Name, "Handler")
-			if pkg, ok := typ.X.(*ast.Ident); ok && pkg.Name == name && isHandler {
-				consumers = append(consumers, consumer)
+			ours := typ.Sel.Name == upcasterInterface || strings.HasSuffix(typ.Sel.Name, handlerSuffix)
+			if pkg, ok := typ.X.(*ast.Ident); ok && pkg.Name == name && ours {
+				interfaces = append(interfaces, typ.Sel.Name)
 			}
 		}
 	}
-	return consumers
+	return interfaces
 }
 
 // renames warns when a consumer has gone while another has come.

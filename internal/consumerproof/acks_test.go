@@ -11,6 +11,7 @@ import (
 
 	"github.com/google/uuid"
 
+	"github.com/outboxgen/outboxgen/example/consumers/upcasts"
 	"github.com/outboxgen/outboxgen/gen/orderevents"
 	"github.com/outboxgen/outboxgen/internal/dbserver"
 	"github.com/outboxgen/outboxgen/runtime/outbox"
@@ -112,7 +113,7 @@ func acknowledgedAfterCommit(t *testing.T, name string, flavor dbserver.Flavor, 
 	}
 
 	faults := newFaults(all)
-	consumer := orderevents.NewSalesReport(db, effect(faults.tally), &outbox.ConsumerConfig{
+	consumer := orderevents.NewSalesReport(db, effect(faults.tally), &upcasts.Upcaster{}, &outbox.ConsumerConfig{
 		Backoff: 20 * time.Millisecond, MaxBackoff: 100 * time.Millisecond, Logger: quiet(),
 	})
 	j := newJudge(db, rig.waiting)
@@ -201,7 +202,7 @@ func TestAcknowledgedBeforeCommitIsSeen(t *testing.T) {
 		j := newJudge(db, rig.waiting)
 		var working sync.WaitGroup
 		consumer := liar{
-			Handler: orderevents.NewSalesReport(db, effect(tally), &outbox.ConsumerConfig{Logger: slog.New(slog.DiscardHandler)}),
+			Handler: orderevents.NewSalesReport(db, effect(tally), &upcasts.Upcaster{}, &outbox.ConsumerConfig{Logger: slog.New(slog.DiscardHandler)}),
 			wait:    j.first, working: &working,
 		}
 		proxy := startProxy(t, rig.Addr, rig.protocol, j.acked)

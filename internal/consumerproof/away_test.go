@@ -7,6 +7,7 @@ import (
 	"sync/atomic"
 	"testing"
 
+	"github.com/outboxgen/outboxgen/example/consumers/upcasts"
 	"github.com/outboxgen/outboxgen/gen/orderevents"
 	"github.com/outboxgen/outboxgen/internal/dbserver"
 	"github.com/outboxgen/outboxgen/internal/dbtest"
@@ -111,7 +112,7 @@ func startAway(t *testing.T, name string, schema dbtest.Database, wasCut, wasKil
 	t.Helper()
 	_, db := fill(t, schema)
 	a := &away{schema: schema, db: db, wasCut: wasCut, wasKilled: wasKilled}
-	a.consumer = orderevents.NewSalesReport(db, effect(a.apply), &outbox.ConsumerConfig{Timeout: childTime, Logger: quiet()})
+	a.consumer = orderevents.NewSalesReport(db, effect(a.apply), &upcasts.Upcaster{}, &outbox.ConsumerConfig{Timeout: childTime, Logger: quiet()})
 	rig := newRig(t, name)
 	rig.publish(t, events(t, 30, awayEvents/30))
 	a.stop = run(t, rig.place, a.consumer, settings{concurrency: awayConcurrency, stats: &a.stats})

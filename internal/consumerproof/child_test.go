@@ -15,6 +15,7 @@ import (
 
 	"github.com/google/uuid"
 
+	"github.com/outboxgen/outboxgen/example/consumers/upcasts"
 	"github.com/outboxgen/outboxgen/gen/orderevents"
 	"github.com/outboxgen/outboxgen/runtime/mysqldb"
 	"github.com/outboxgen/outboxgen/runtime/outbox"
@@ -127,7 +128,7 @@ func newStepper(db *outbox.DB, at func(step string, id uuid.UUID)) stepper {
 		return nil
 	}
 	cfg := &outbox.ConsumerConfig{Timeout: childTime, Logger: quiet()}
-	return stepper{orderevents.NewSalesReport(db, effect(do), cfg), at}
+	return stepper{orderevents.NewSalesReport(db, effect(do), &upcasts.Upcaster{}, cfg), at}
 }
 
 func (s stepper) Handle(ctx context.Context, e outbox.Envelope) (outbox.Handling, error) {

@@ -9,6 +9,7 @@ import (
 
 	"github.com/google/uuid"
 
+	"github.com/outboxgen/outboxgen/example/consumers/upcasts"
 	"github.com/outboxgen/outboxgen/gen/orderevents"
 	"github.com/outboxgen/outboxgen/internal/dbserver"
 	"github.com/outboxgen/outboxgen/runtime/outbox"
@@ -123,7 +124,7 @@ func newPoisonWatch(db *outbox.DB, bad uuid.UUID, wait time.Duration) *poisonWat
 	}
 	cfg := &outbox.ConsumerConfig{Attempts: poisonAttempts, Backoff: wait >> (poisonAttempts - 2), MaxBackoff: wait, Logger: quiet()}
 	return &poisonWatch{
-		Consumer: orderevents.NewSalesReport(db, effect(do), cfg),
+		Consumer: orderevents.NewSalesReport(db, effect(do), &upcasts.Upcaster{}, cfg),
 		bad:      bad, room: make(chan struct{}, onTheWay), published: make(map[uuid.UUID]time.Time),
 	}
 }

@@ -155,7 +155,7 @@ func events(t *testing.T, aggregates, n int) []outbox.Envelope {
 		for a := range aggregates {
 			all = append(all, outbox.Envelope{
 				ID: outbox.NewEventID(), Source: orderevents.Service, Type: orderevents.EventTypeOrderAccepted,
-				AggregateType: "order", AggregateID: strconv.Itoa(a), AggregateVersion: int64(version + 1), SchemaVersion: 1,
+				AggregateType: "order", AggregateID: strconv.Itoa(a), AggregateVersion: int64(version + 1), SchemaVersion: 2,
 				Time: time.Date(2026, 2, 3, 4, 5, 6, 0, time.UTC), Data: data,
 			})
 		}

@@ -21,21 +21,25 @@ func TestCompile(t *testing.T) {
 	add := func(folder, yaml string) { files = append(files, m.add(folder, input(t, parse(t, yaml)))...) }
 
 	example := read(t, "testdata/example/events.yaml")
+	versions := read(t, "testdata/versions/events.yaml")
 	add("example", example)
+	add("versions", versions)
 	add("everything", everything("", allKinds()...))
 
 	m.write("kinds/v2/kinds.go", read(t, "testdata/kinds.go.txt"))
-	for name, alias := range map[string]string{"p": "p", "inbox": "inbox", "outbox": "outbox", "json": "json", "data": "data"} {
+	for name, alias := range map[string]string{"p": "p", "inbox": "inbox", "outbox": "outbox", "json": "json", "data": "data", "next": "next", "d": "d", "old": "old", "upcaster": "upcaster"} {
 		m.write("named/"+name+"/type.go", "package "+alias+"\n\n// Decimal is a decimal.\ntype Decimal struct{ S string }\n\n"+
 			"func (d Decimal) MarshalText() ([]byte, error) { return []byte(d.S), nil }\n"+
 			"func (d *Decimal) UnmarshalText(t []byte) error { d.S = string(t); return nil }\n")
 		add("like"+name, everything("    decimal: "+testModule+"/named/"+name+".Decimal\n", "decimal", "Colour"))
+		add("versionslike"+name, strings.Replace(versions, "github.com/shopspring/decimal.Decimal", testModule+"/named/"+name+".Decimal", 1))
 	}
 	add("custom", everything(customTypes(), allKinds()...))
 	add("fields", goTypesOfFields(everything("", allKinds()...)))
 	add("reserved", read(t, "testdata/reserved.yaml"))
 	for _, name := range []string{"outbox", "json", "errors", "ctx", "m", "outboxdb", "lanelease"} {
 		add("package"+name, strings.Replace(example, "package: orderevents", "package: "+name, 1))
+		add("versions"+name, strings.Replace(versions, "package: orderevents", "package: "+name, 1))
 	}
 	add("noconsumers", example[:strings.Index(example, "consumers:")])
 
@@ -45,7 +49,7 @@ func TestCompile(t *testing.T) {
 	files = append(files, m.add("hostile", input(t, model))...)
 
 	m.mustRun("vet", "./...")
-	m.mustRun("test", "-vet=off", "./example/...", "./everything/...", "./custom/...", "./fields/...", "./reserved/...", "./hostile/...")
+	m.mustRun("test", "-vet=off", "./example/...", "./versions/...", "./versionslikep/...", "./everything/...", "./custom/...", "./fields/...", "./reserved/...", "./hostile/...")
 	for _, f := range files {
 		checkFormatted(t, m.dir, f)
 	}

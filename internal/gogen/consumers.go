@@ -2,6 +2,7 @@ package gogen
 
 import (
 	"fmt"
+	"slices"
 
 	"github.com/dave/jennifer/jen"
 
@@ -15,7 +16,7 @@ func (g *generator) consumersFile() *file {
 		f.consumer(c)
 	}
 	for _, e := range g.model.Events {
-		if g.isHandled(e) {
+		if len(e.Versions) == 1 && g.isHandled(e) { // else they are in upcasts.gen.go
 			f.decoder(e)
 		}
 	}
@@ -50,8 +51,12 @@ func (f *file) consumer(c *spec.Consumer) {
 			methods = append(methods, jen.Comment(line))
 		}
 		methods = append(methods, f.handleMethod(e, jen.Id(e.GoName)))
+		decode := jen.Id("decode" + e.GoName)
+		if isManual(e.Newest(), e) {
+			decode = decode.Call(jen.Id("upcaster"))
+		}
 		routes = append(routes, jen.Id("EventType"+e.GoName).Op(":").Add(
-			f.outbox("On").Call(jen.Id("decode"+e.GoName), jen.Id("handler").Dot("Handle"+e.GoName))))
+			f.outbox("On").Call(decode, jen.Id("handler").Dot("Handle"+e.GoName))))
 	}
 	f.add(docComment(
 		wrap(fmt.Sprintf("%s is what the consumer %s does.", handler, c.Name.Text)),
@@ -64,11 +69,7 @@ func (f *file) consumer(c *spec.Consumer) {
 
 	f.add(docComment(wrap(fmt.Sprintf("%s returns the consumer %s. What cfg leaves open, or all of it when it is nil, is as in events.yaml.", constructor, c.Name.Text))),
 		"func "+constructor,
-		jen.Func().Id(constructor).Params(
-			jen.Id("db").Op("*").Add(f.outbox("DB")),
-			jen.Id("handler").Id(handler),
-			jen.Id("cfg").Op("*").Add(f.outbox("ConsumerConfig")),
-		).Op("*").Add(f.outbox("Consumer")).Block(
+		jen.Func().Id(constructor).Params(f.constructorParams(c)...).Op("*").Add(f.outbox("Consumer")).Block(
 			jen.Return(f.outbox("NewConsumer").Call(jen.Id("db"),
 				f.outbox("ConsumerSpec").Add(lines("{", "}",
 					keyed("Name", jen.Id(constant)),
@@ -89,6 +90,14 @@ func (f *file) consumer(c *spec.Consumer) {
 		))
 }
 
+func (f *file) constructorParams(c *spec.Consumer) []jen.Code {
+	params := []jen.Code{jen.Id("db").Op("*").Add(f.outbox("DB")), jen.Id("handler").Id(handlerName(c))}
+	if slices.ContainsFunc(c.Handles, func(e *spec.Event) bool { return isManual(e.Newest(), e) }) {
+		params = append(params, jen.Id("upcaster").Id(upcasterName))
+	}
+	return append(params, jen.Id("cfg").Op("*").Add(f.outbox("ConsumerConfig")))
+}
+
 func handlerName(c *spec.Consumer) string { return c.GoName + "Handler" }
 
 // handleMethod is the signature of a handler's method.
@@ -100,7 +109,7 @@ func (f *file) handleMethod(e *spec.Event, payload jen.Code) *jen.Statement {
 	).Error()
 }
 
-// decoder writes the function that decodes an event by its schema version.
+// decoder writes the function that decodes an event of one version.
 func (f *file) decoder(e *spec.Event) {
 	name := "decode" + e.GoName
 	f.add(nil, "func "+name,

@@ -3,20 +3,33 @@ package gogen
 import (
 	"bytes"
 	"os"
+	"path"
 	"path/filepath"
+	"slices"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
 )
 
-// TestExample compares the output for the project's example with the golden
-// files. Run it with -update to rewrite them, and read the difference.
-func TestExample(t *testing.T) {
-	in := input(t, parse(t, read(t, "testdata/example/events.yaml")))
-	files := generate(t, in)
+// TestGolden compares the output with the golden files: all of it for the project's
+// example, and what is about versions for an events.yaml with many. Run it with -update
+// to rewrite them, and read the difference.
+func TestGolden(t *testing.T) {
+	for folder, only := range map[string][]string{
+		"example":  nil,
+		"versions": {"consumers.gen.go", "upcasts.gen.go", "writer.gen.go", "events_gen_test.go", "upcasts.go"},
+	} {
+		t.Run(folder, func(t *testing.T) { testGolden(t, "testdata/"+folder, only) })
+	}
+}
+
+func testGolden(t *testing.T, folder string, only []string) {
 	want := map[string]string{}
-	for _, f := range files {
-		golden := filepath.Join("testdata/example/want", filepath.FromSlash(f.Path)+".golden")
+	for _, f := range generate(t, input(t, parse(t, read(t, folder+"/events.yaml")))) {
+		if only != nil && !slices.Contains(only, path.Base(f.Path)) {
+			continue
+		}
+		golden := filepath.Join(folder, "want", filepath.FromSlash(f.Path)+".golden")
 		want[golden] = string(f.Data)
 		if *update {
 			if err := os.MkdirAll(filepath.Dir(golden), 0o755); err != nil {
@@ -28,7 +41,7 @@ func TestExample(t *testing.T) {
 		}
 	}
 	got := map[string]string{}
-	err := filepath.WalkDir("testdata/example/want", func(path string, d os.DirEntry, err error) error {
+	err := filepath.WalkDir(filepath.Join(folder, "want"), func(path string, d os.DirEntry, err error) error {
 		if err == nil && !d.IsDir() {
 			got[path] = read(t, path)
 		}

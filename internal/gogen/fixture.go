@@ -25,12 +25,14 @@ type sample struct {
 	path []string // the structs that the value stands in
 	n    int
 
-	foreign int // how many structs with a Go type of the user's own the value stands in
+	foreign int               // how many structs with a Go type of the user's own the value stands in
+	members map[string]string // of the payload itself
 }
 
-// fixture is the sample payload of a version.
-func (g *generator) fixture(e *spec.Event, v *spec.Version) string {
-	s := sample{g: g}
+// fixture is the sample payload of a version, the locked one where it has been
+// published: the encoded value of each field that is there, by name.
+func (g *generator) fixture(e *spec.Event, v *spec.Version) map[string]string {
+	s := sample{g: g, members: map[string]string{}}
 	s.object(v.GoName, v.Fields)
 	if s.n > mostValues {
 		g.problems.Add(diag.Diagnostic{
@@ -40,7 +42,18 @@ func (g *generator) fixture(e *spec.Event, v *spec.Version) string {
 			Hint:    "make parts of it optional, or lists",
 		})
 	}
-	return s.b.String()
+	return g.published(e, v, s.members)
+}
+
+// encoded is a payload of these values, as generated code encodes it.
+func encoded(v *spec.Version, values map[string]string) string {
+	var members []string
+	for _, f := range v.Fields {
+		if value, ok := values[f.Name.Text]; ok {
+			members = append(members, `"`+f.Name.Text+`":`+value)
+		}
+	}
+	return "{" + strings.Join(members, ",") + "}"
 }
 
 func (s *sample) object(goName string, fields []*spec.Field) {
@@ -59,7 +72,11 @@ func (s *sample) object(goName string, fields []*spec.Field) {
 		}
 		first = false
 		s.b.WriteString(`"` + f.Name.Text + `":`)
+		start := s.b.Len()
 		s.value(f.Name.Text, f.Type)
+		if len(s.path) == 1 {
+			s.members[f.Name.Text] = s.b.String()[start:]
+		}
 	}
 	s.b.WriteByte('}')
 	s.path = s.path[:len(s.path)-1]
@@ -107,7 +124,8 @@ func (s *sample) value(name string, t *spec.Type) {
 }
 
 // scalar is a value that a Go type of the user's own should write as it read
-// it, too: a decimal without a trailing zero, which many of them drop.
+// it, too: a decimal without a trailing zero, which many of them drop. A locked one has
+// none either, so that such a type can come later.
 func (s *sample) scalar(name string, t *spec.Type) string {
 	switch t.Kind {
 	case spec.KindString:
@@ -121,7 +139,7 @@ func (s *sample) scalar(name string, t *spec.Type) string {
 	case spec.KindFloat64:
 		return "0.5"
 	case spec.KindDecimal:
-		if t.Go != nil || s.foreign > 0 {
+		if t.Go != nil || s.foreign > 0 || s.g.locking {
 			return `"12.5"`
 		}
 		return `"12.50"`

@@ -1,6 +1,8 @@
 package gogen
 
 import (
+	"fmt"
+
 	"github.com/dave/jennifer/jen"
 
 	"github.com/outboxgen/outboxgen/internal/spec"
@@ -15,13 +17,18 @@ func (g *generator) fixturesFile() *file {
 		}
 	}
 	f.testFixture()
+	f.upcastTests()
 	return f
 }
 
 func (f *file) fixtureTest(e *spec.Event, v *spec.Version) {
 	constant, name := "fixture"+v.GoName, "Test"+v.GoName+"Fixture"
-	f.add(docComment(wrap(constant+" is how "+e.Name.Text+" is sent. It must not change: messages of this form may wait in a broker.")),
-		"const "+constant, jen.Const().Id(constant).Op("=").Add(text(f.g.fixture(e, v))))
+	what := e.Name.Text
+	if v.Listed {
+		what = fmt.Sprintf("version %d of %s", v.Number, what)
+	}
+	f.add(docComment(wrap(constant+" is how "+what+" is sent. It must not change: messages of this form may wait in a broker.")),
+		"const "+constant, jen.Const().Id(constant).Op("=").Add(text(encoded(v, f.g.fixture(e, v)))))
 	args := []jen.Code{jen.Id("t"), jen.Id(constant)}
 	for _, field := range v.Fields {
 		if !field.Optional {
@@ -37,7 +44,6 @@ func (f *file) t() jen.Code { return jen.Id("t").Op("*").Add(f.qual("testing", "
 func (f *file) testFixture() {
 	marshal, unmarshal := f.qual("encoding/json", "Marshal"), f.qual("encoding/json", "Unmarshal")
 	decode := f.outbox("DecodePayload").Types(jen.Id("T"))
-	fatal := jen.If(jen.Err().Op("!=").Nil()).Block(jen.Id("t").Dot("Fatal").Call(jen.Err()))
 	errAssign := func() *jen.Statement { return jen.Err().Op(":=") }
 	f.add(docComment("testFixture reads and writes a payload byte for byte, and misses each required key."),
 		"func testFixture",
@@ -46,11 +52,11 @@ func (f *file) testFixture() {
 		).Block(
 			jen.Id("t").Dot("Helper").Call(),
 			jen.List(jen.Id("payload"), jen.Err()).Op(":=").Add(decode.Clone()).Call(jen.Index().Byte().Parens(jen.Id("fixture"))),
-			fatal.Clone(),
+			fatalIfErr(),
 			jen.If(errAssign().Id("payload").Dot("Validate").Call(), jen.Err().Op("!=").Nil()).Block(
 				jen.Id("t").Dot("Fatal").Call(jen.Err())),
 			jen.List(jen.Id("encoded"), jen.Err()).Op(":=").Add(marshal.Clone()).Call(jen.Id("payload")),
-			fatal.Clone(),
+			fatalIfErr(),
 			jen.If(jen.String().Parens(jen.Id("encoded")).Op("!=").Id("fixture")).Block(
 				jen.Id("t").Dot("Errorf").Call(jen.Lit("encoded:\n%s\nwant:\n%s"), jen.Id("encoded"), jen.Id("fixture"))),
 			jen.For(jen.List(jen.Id("_"), jen.Id("key")).Op(":=").Range().Id("required")).Block(
@@ -59,7 +65,7 @@ func (f *file) testFixture() {
 					jen.Err().Op("!=").Nil()).Block(jen.Id("t").Dot("Fatal").Call(jen.Err())),
 				jen.Delete(jen.Id("object"), jen.Id("key")),
 				jen.List(jen.Id("without"), jen.Err()).Op(":=").Add(marshal.Clone()).Call(jen.Id("object")),
-				fatal.Clone(),
+				fatalIfErr(),
 				jen.Var().Id("missing").Op("*").Add(f.outbox("MissingFieldsError")),
 				jen.List(jen.Id("_"), jen.Err()).Op("=").Add(decode.Clone()).Call(jen.Id("without")),
 				jen.If(jen.Op("!").Add(f.qual("errors", "As")).Call(jen.Err(), jen.Op("&").Id("missing")).Op("||").

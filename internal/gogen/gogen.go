@@ -14,6 +14,10 @@ import (
 type Input struct {
 	Model *spec.Model
 
+	// Locked is what has been published, with a fixture a version: the generated
+	// tests hold on to those. nil when there is no lock.
+	Locked *spec.Model
+
 	// ModulePath is the import path of the folder of events.yaml.
 	ModulePath string
 
@@ -47,12 +51,17 @@ func Generate(in Input) ([]fileset.File, diag.List) {
 	if len(g.model.Consumers) > 0 {
 		files = append(files, g.consumersFile(), g.inboxFile())
 	}
-	if f := g.reconcileFile(); f != nil {
-		files = append(files, f)
+	for _, f := range []*file{g.reconcileFile(), g.upcastsFile()} {
+		if f != nil {
+			files = append(files, f)
+		}
 	}
 	g.checkDeclarations(files)
 	for _, c := range g.model.Consumers {
 		files = append(files, g.stubFile(c))
+	}
+	if steps := g.manualSteps(); len(steps) > 0 {
+		files = append(files, g.upcasterStub(steps))
 	}
 	return g.render(files)
 }
@@ -60,8 +69,10 @@ func Generate(in Input) ([]fileset.File, diag.List) {
 // generator holds what all files are made of.
 type generator struct {
 	model     *spec.Model
-	runtime   string // import path of runtime/outbox
-	rowlease  string // of runtime/rowlease, and so on
+	locked    *spec.Model // nil without a lock
+	locking   bool        // the fixtures are for the lock
+	runtime   string      // import path of runtime/outbox
+	rowlease  string      // of runtime/rowlease, and so on
 	lanelease string
 	purge     string
 	outboxdb  string
@@ -90,6 +101,7 @@ func newGenerator(in Input) *generator {
 	}
 	g := &generator{
 		model:     in.Model,
+		locked:    in.Locked,
 		runtime:   module + "/runtime/outbox",
 		rowlease:  module + "/runtime/rowlease",
 		lanelease: module + "/runtime/lanelease",

@@ -107,8 +107,9 @@ func TestFixedNamesAreTaken(t *testing.T) {
 	yaml := read(t, "testdata/example/events.yaml")
 	model := parse(t, yaml)
 	g := newGenerator(input(t, model))
+	versions := newGenerator(input(t, parse(t, read(t, "testdata/versions/events.yaml"))))
 	found := 0
-	for _, f := range []*file{g.eventsFile(), g.writerFile(), g.storeFile(), g.purgeFile(), g.topologyFile(), g.schemaFile(), g.consumersFile(), g.inboxFile(), g.reconcileFile()} {
+	for _, f := range []*file{g.eventsFile(), g.writerFile(), g.storeFile(), g.purgeFile(), g.topologyFile(), g.schemaFile(), g.consumersFile(), g.inboxFile(), g.reconcileFile(), versions.upcastsFile()} {
 		for _, what := range f.made.decls {
 			_, name, _ := strings.Cut(what, " ")
 			if !token.IsExported(name) || strings.HasPrefix(what, "func (") || g.whereNamed(name).IsValid() {
@@ -121,7 +122,7 @@ func TestFixedNamesAreTaken(t *testing.T) {
 			}
 		}
 	}
-	if found < 7 {
+	if found < 8 {
 		t.Errorf("only %d names", found)
 	}
 }

@@ -1,8 +1,8 @@
 package gogen
 
 import (
-	"cmp"
 	"fmt"
+	"strings"
 
 	"github.com/dave/jennifer/jen"
 
@@ -62,7 +62,12 @@ func payloadDoc(e *spec.Event, v *spec.Version) []string {
 		return append(withName(v.GoName, "is the payload of "+e.Name.Text+".", e.Doc), deprecated(e.Deprecated))
 	}
 	doc := withName(v.GoName, fmt.Sprintf("is version %d of the payload of %s.", v.Number, e.Name.Text), e.Doc)
-	return append(doc, v.Doc, deprecated(cmp.Or(v.Deprecated, e.Deprecated)))
+	retired := ""
+	if v.Deprecated != "" {
+		// Not marked as deprecated: an upcaster is to use it.
+		retired = wrap("Nobody writes it any more: " + strings.TrimRight(v.Deprecated, ". \n") + ".")
+	}
+	return append(doc, v.Doc, retired, deprecated(e.Deprecated))
 }
 
 // closure returns the structs that have a field of which is holds, directly or

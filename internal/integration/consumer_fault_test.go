@@ -8,6 +8,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/outboxgen/outboxgen/example/consumers/upcasts"
 	"github.com/outboxgen/outboxgen/gen/orderevents"
 	"github.com/outboxgen/outboxgen/internal/dbtest"
 	"github.com/outboxgen/outboxgen/internal/mysqlproxy"
@@ -152,7 +153,7 @@ func TestLockedDedupRowIsNotCounted(t *testing.T) {
 		fails(t, consumer, e, outbox.FailureHeldBack, 0) // 1205
 		short := patience()
 		short.Timeout = time.Second
-		fails(t, orderevents.NewSalesReport(db, effect(tally), short), e, outbox.FailureHeldBack, 0) // its own time is over first
+		fails(t, orderevents.NewSalesReport(db, effect(tally), &upcasts.Upcaster{}, short), e, outbox.FailureHeldBack, 0) // its own time is over first
 		if err := other.Rollback(); err != nil {
 			t.Fatal(err)
 		}
@@ -216,7 +217,7 @@ func TestTimeoutIsCounted(t *testing.T) {
 			eachConsumer(t, func(t *testing.T, _ dbtest.Database, db *outbox.DB) {
 				cfg := patience()
 				cfg.Timeout = c.timeout
-				consumer := orderevents.NewSalesReport(db, c.do, cfg)
+				consumer := orderevents.NewSalesReport(db, c.do, &upcasts.Upcaster{}, cfg)
 				e := envelope(t)
 				counted := 0
 				for deliveries := 0; ; deliveries++ {

@@ -15,6 +15,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/outboxgen/outboxgen/example/consumers/upcasts"
 	"github.com/outboxgen/outboxgen/gen/orderevents"
 	"github.com/outboxgen/outboxgen/internal/dbtest"
 	"github.com/outboxgen/outboxgen/internal/mysqlproxy"
@@ -111,7 +112,7 @@ func TestConcurrentFailures(t *testing.T) {
 		for _, attempts := range []int{100, 7} {
 			cfg := patience()
 			cfg.Attempts = attempts
-			consumer := orderevents.NewSalesReport(db, effect(func(context.Context, *outbox.Tx, string) error { return errors.New("no") }), cfg)
+			consumer := orderevents.NewSalesReport(db, effect(func(context.Context, *outbox.Tx, string) error { return errors.New("no") }), &upcasts.Upcaster{}, cfg)
 			e := envelope(t)
 			var counted, parked, absorbed atomic.Int64
 			var wg sync.WaitGroup
@@ -229,7 +230,7 @@ func TestParkedEventComesBack(t *testing.T) {
 		if diff := cmp.Diff(plain(want), plain(got)); diff != "" {
 			t.Errorf("(-parked +read)\n%s", diff)
 		}
-		if other, err := orderevents.NewNotificationPlanner(db, nilPlanner{}, nil).ParkedEvents(t.Context(), 0, 10); len(other) != 0 || err != nil {
+		if other, err := orderevents.NewNotificationPlanner(db, nilPlanner{}, &upcasts.Upcaster{}, nil).ParkedEvents(t.Context(), 0, 10); len(other) != 0 || err != nil {
 			t.Errorf("another consumer has %d of them, %v", len(other), err)
 		}
 	})
@@ -304,7 +305,7 @@ func TestParkedReasonHoldsNoValues(t *testing.T) {
 			"panic with a string": func(context.Context, *outbox.Tx, string) error { panic("secret") },
 		} {
 			e := envelope(t)
-			ends(t, orderevents.NewSalesReport(db, do, cfg), e, outbox.Parked)
+			ends(t, orderevents.NewSalesReport(db, do, &upcasts.Upcaster{}, cfg), e, outbox.Parked)
 			for _, table := range []string{"parked_event", "consumer_failure"} {
 				var reason string
 				err := db.QueryRowContext(t.Context(), "SELECT reason FROM "+table+" WHERE event_id = ?", e.ID).Scan(&reason)

@@ -11,6 +11,7 @@ import (
 
 	"github.com/go-sql-driver/mysql"
 
+	"github.com/outboxgen/outboxgen/example/consumers/upcasts"
 	"github.com/outboxgen/outboxgen/gen/orderevents"
 	"github.com/outboxgen/outboxgen/internal/dbtest"
 	"github.com/outboxgen/outboxgen/internal/mysqlproxy"
@@ -38,7 +39,7 @@ func envelope(t *testing.T) outbox.Envelope {
 	}
 	return outbox.Envelope{
 		ID: outbox.NewEventID(), Source: orderevents.Service, Type: orderevents.EventTypeOrderAccepted,
-		AggregateType: "order", AggregateID: "1", AggregateVersion: 1, SchemaVersion: 1, Data: data,
+		AggregateType: "order", AggregateID: "1", AggregateVersion: 1, SchemaVersion: 2, Data: data,
 	}
 }
 
@@ -53,7 +54,7 @@ func eachConsumer(t *testing.T, fn func(t *testing.T, server dbtest.Database, db
 
 func TestTenDeliveriesOneEffect(t *testing.T) {
 	eachConsumer(t, func(t *testing.T, _ dbtest.Database, db *outbox.DB) {
-		consumer := orderevents.NewSalesReport(db, effect(tally), nil)
+		consumer := orderevents.NewSalesReport(db, effect(tally), &upcasts.Upcaster{}, nil)
 		for range 10 {
 			e := envelope(t)
 			before := consumer.Stats()
@@ -98,11 +99,11 @@ func TestTenDeliveriesOneEffect(t *testing.T) {
 func TestConsumersDoNotShareDedupRows(t *testing.T) {
 	eachConsumer(t, func(t *testing.T, _ dbtest.Database, db *outbox.DB) {
 		e := envelope(t)
-		report := orderevents.NewSalesReport(db, effect(tally), nil)
+		report := orderevents.NewSalesReport(db, effect(tally), &upcasts.Upcaster{}, nil)
 		planner := orderevents.NewNotificationPlanner(db, struct {
 			effect
 			cancelledUnused
-		}{effect: tally}, nil)
+		}{effect: tally}, &upcasts.Upcaster{}, nil)
 		for _, c := range []*outbox.Consumer{report, planner} {
 			if handling, err := c.Handle(t.Context(), e); handling != outbox.Applied {
 				t.Errorf("%s: %v, %v", c.Name(), handling, err)
@@ -143,7 +144,7 @@ func TestOtherErrorsAreNoDuplicates(t *testing.T) {
 			"the dedup row's own 1062 in the handler": exec("INSERT INTO consumed_event (consumer_name, event_id, consumed_at) SELECT consumer_name, event_id, consumed_at FROM consumed_event LIMIT 1"),
 		}
 		for name, fn := range cases {
-			consumer := orderevents.NewSalesReport(db, fn, nil)
+			consumer := orderevents.NewSalesReport(db, fn, &upcasts.Upcaster{}, nil)
 			handling, err := consumer.Handle(t.Context(), envelope(t))
 			if handling != outbox.NotHandled || err == nil {
 				t.Errorf("%s: %v, %v; want an error, so that nothing is acknowledged", name, handling, err)
@@ -182,7 +183,7 @@ func TestDroppedConnectionIsNoDuplicate(t *testing.T) {
 		proxy := mysqlproxy.Start(t, server.Addr)
 		db := open(t, via(t, server, proxy.Addr(), func(c *mysql.Config) { c.Logger = &mysql.NopLogger{} }))
 		for _, c := range cases {
-			consumer := orderevents.NewSalesReport(db, effect(tally), nil)
+			consumer := orderevents.NewSalesReport(db, effect(tally), &upcasts.Upcaster{}, nil)
 			e := envelope(t)
 			fault := proxy.At(c.action, c.match)
 			handling, err := consumer.Handle(t.Context(), e)
@@ -223,8 +224,8 @@ func TestRedeliveryDuringASlowHandler(t *testing.T) {
 					return errors.New("changed its mind")
 				}
 				return tally(ctx, tx, id)
-			}), nil)
-			second := orderevents.NewSalesReport(db, effect(tally), nil)
+			}), &upcasts.Upcaster{}, nil)
+			second := orderevents.NewSalesReport(db, effect(tally), &upcasts.Upcaster{}, nil)
 			e := envelope(t)
 			results := make(chan string, 2)
 			go func() {
@@ -258,7 +259,7 @@ func TestDuplicateInOtherLanguages(t *testing.T) {
 			db := open(t, via(t, server, "", func(c *mysql.Config) {
 				c.Params = map[string]string{"lc_messages": "'" + locale + "'"}
 			}))
-			consumer := orderevents.NewSalesReport(db, effect(func(context.Context, *outbox.Tx, string) error { return nil }), nil)
+			consumer := orderevents.NewSalesReport(db, effect(func(context.Context, *outbox.Tx, string) error { return nil }), &upcasts.Upcaster{}, nil)
 			e := envelope(t)
 			if h, err := consumer.Handle(t.Context(), e); h != outbox.Applied {
 				t.Fatalf("%s: %v, %v", locale, h, err)

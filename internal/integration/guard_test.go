@@ -6,6 +6,7 @@ import (
 	"errors"
 	"testing"
 
+	"github.com/outboxgen/outboxgen/example/consumers/upcasts"
 	"github.com/outboxgen/outboxgen/gen/orderevents"
 	"github.com/outboxgen/outboxgen/internal/dbtest"
 	"github.com/outboxgen/outboxgen/runtime/outbox"
@@ -143,7 +144,7 @@ func TestConsumerThatOverlooksADeadlock(t *testing.T) {
 						return err
 					}
 					return fn(tx)
-				}), nil)
+				}), &upcasts.Upcaster{}, nil)
 				handling, err = consumer.Handle(t.Context(), e)
 				return err
 			}, read, func(*outbox.Tx) {})

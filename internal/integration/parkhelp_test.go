@@ -8,6 +8,7 @@ import (
 
 	"github.com/go-sql-driver/mysql"
 
+	"github.com/outboxgen/outboxgen/example/consumers/upcasts"
 	"github.com/outboxgen/outboxgen/gen/orderevents"
 	"github.com/outboxgen/outboxgen/internal/dbtest"
 	"github.com/outboxgen/outboxgen/runtime/outbox"
@@ -92,5 +93,5 @@ func checkLeft(t *testing.T, db *outbox.DB, e outbox.Envelope, want left) {
 
 // report is the consumer sales-report with the settings of patience.
 func report(db *outbox.DB, do effect) *outbox.Consumer {
-	return orderevents.NewSalesReport(db, do, patience())
+	return orderevents.NewSalesReport(db, do, &upcasts.Upcaster{}, patience())
 }

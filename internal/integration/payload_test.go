@@ -234,7 +234,7 @@ func TestMisuseDoesNotCompile(t *testing.T) {
 			"a handler without a method",
 			`type handler struct{}
 			func (handler) HandleOrderAccepted(context.Context, *outbox.Tx, outbox.Message[orderevents.OrderAccepted]) error { return nil }
-			func f(db *outbox.DB) { orderevents.NewNotificationPlanner(db, handler{}, nil) }
+			func f(db *outbox.DB, u orderevents.Upcaster) { orderevents.NewNotificationPlanner(db, handler{}, u, nil) }
 			var _ *sql.DB`,
 			"missing method HandleOrderCancelled",
 		},

@@ -10,6 +10,7 @@ import (
 	"github.com/go-sql-driver/mysql"
 	"github.com/google/uuid"
 
+	"github.com/outboxgen/outboxgen/example/consumers/upcasts"
 	"github.com/outboxgen/outboxgen/gen/orderevents"
 	"github.com/outboxgen/outboxgen/internal/dbtest"
 	"github.com/outboxgen/outboxgen/internal/mysqlproxy"
@@ -124,7 +125,7 @@ func TestPurgeDedupBesideConsumers(t *testing.T) {
 		nothing := effect(func(context.Context, *outbox.Tx, string) error { return nil })
 		consumer := orderevents.NewSalesReport(open(t, via(t, server, "", func(c *mysql.Config) {
 			c.Params = map[string]string{"innodb_lock_wait_timeout": "1"}
-		})), nothing, nil)
+		})), nothing, &upcasts.Upcaster{}, nil)
 		p := dedupPurger(t, db, purge.Config{BatchSize: 100})
 		var purging sync.WaitGroup
 		purging.Go(func() {

@@ -129,7 +129,7 @@ var mayDepend = []struct {
 		modules: []string{
 			"github.com/dave/jennifer", "github.com/spf13/cobra", "github.com/spf13/pflag", "gopkg.in/yaml.v3",
 			"golang.org/x/tools", "golang.org/x/mod", "golang.org/x/sync", "golang.org/x/sys", "golang.org/x/telemetry",
-			"github.com/go-sql-driver/mysql", "filippo.io/edwards25519", // schema diff reads information_schema
+			"github.com/go-sql-driver/mysql", "filippo.io/edwards25519", // schema diff and breaking --dsn
 		},
 		ours: []string{module + "/internal/", module + "/templates"},
 	},

@@ -214,7 +214,7 @@ var consumerMutants = []mutant{
 		target: handover("^TestPause$"),
 	},
 	{
-		name: "a handler's panic ends the process", file: "runtime/outbox/consumerattempt.go",
+		name: "a handler's panic ends the process", file: "runtime/outbox/guarded.go",
 		old: "			if !returned {\n				err = NewPanicError(recover(), debug.Stack())\n			}", new: "			_, _ = debug.Stack, returned",
 		target: unit("^TestPanicOfAHandler$"),
 	},

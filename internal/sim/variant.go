@@ -7,6 +7,7 @@ import (
 	"github.com/google/uuid"
 	"github.com/shopspring/decimal"
 
+	"github.com/outboxgen/outboxgen/example/consumers/upcasts"
 	"github.com/outboxgen/outboxgen/gen/orderevents"
 	rows "github.com/outboxgen/outboxgen/internal/variants/rows/gen/orderevents"
 	"github.com/outboxgen/outboxgen/runtime/outbox"
@@ -48,9 +49,9 @@ var lanes = variant{
 	},
 	consumer: func(role string, db *outbox.DB, do effect, cfg *outbox.ConsumerConfig) *outbox.Consumer {
 		if role == "report-1" {
-			return orderevents.NewSalesReport(db, laneHandler{do}, cfg)
+			return orderevents.NewSalesReport(db, laneHandler{do}, &upcasts.Upcaster{}, cfg)
 		}
-		return orderevents.NewNotificationPlanner(db, laneHandler{do}, cfg)
+		return orderevents.NewNotificationPlanner(db, laneHandler{do}, &upcasts.Upcaster{}, cfg)
 	},
 	names: []string{orderevents.ConsumerNameNotificationPlanner, orderevents.ConsumerNameSalesReport},
 }

@@ -150,7 +150,7 @@ func (c *checker) eventNames() []string {
 // folder too: consumers/notificationplanner.
 func (c *checker) checkConsumerPackage(key *node, con *Consumer, byPackage map[string]*Consumer) {
 	con.Package = strings.ToLower(con.GoName)
-	if con.Package == "" {
+	if con.Package == "" || c.lock {
 		return
 	}
 	if isGoWord(con.Package) {

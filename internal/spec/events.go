@@ -30,10 +30,12 @@ func (c *checker) readEvent(e entry, ev *Event) {
 	} else {
 		c.meant[meantName(e.key.text)] = true
 	}
-	o, ok := c.object(e.key, e.val, what, "doc", "deprecated", "aggregate", "source", "fields", "versions", "upcast", "reserved", "broker", "go_name")
+	o, ok := c.object(e.key, e.val, what, c.andInLock("retired",
+		"doc", "deprecated", "aggregate", "source", "fields", "versions", "upcast", "reserved", "broker", "go_name")...)
 	if !ok {
 		return
 	}
+	c.retiredVersions(o, ev)
 	for _, key := range []string{"upcast", "reserved"} {
 		if o.has(key) {
 			c.problem(o.vals[key].key, "misplaced-key", fmt.Sprintf("%s of %s belongs to one of its versions", key, what),

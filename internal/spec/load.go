@@ -14,6 +14,7 @@ import (
 // them; they keep a hostile or generated file from costing memory or time.
 const (
 	maxFileSize  = 1 << 20 // bytes
+	maxLockSize  = 4 << 20 // bytes: a lock spells everything out, and has a fixture a version
 	maxDepth     = 32      // nested mappings and lists
 	maxProblems  = 200     // findings kept in one run
 	maxSuggested = 100     // findings after which "did you mean" is no longer searched for
@@ -58,9 +59,12 @@ func reason(err error) string {
 // in the model name file, which is not opened. All problems are collected,
 // except that a text which is no YAML at all gives only the first syntax
 // error. The model is nil when there is any finding.
-func Parse(file string, src []byte) (*Model, diag.List) {
+func Parse(file string, src []byte) (*Model, diag.List) { return parse(file, src, false) }
+
+func parse(file string, src []byte, lock bool) (*Model, diag.List) {
 	s := newSource(file, src)
 	c := &checker{
+		lock:   lock,
 		source: s,
 		model:  &Model{File: file, SQL: defaultSQL(), Outbox: defaultOutbox(), Go: GoConfig{Consumers: Name{Text: "consumers"}}},
 		types:  map[string]*Named{},
@@ -84,6 +88,7 @@ func Parse(file string, src []byte) (*Model, diag.List) {
 // checker turns the tree into the model and collects what is wrong with it.
 type checker struct {
 	*source
+	lock     bool // the file is a lock: see ParseLock
 	model    *Model
 	problems diag.List
 	dropped  int // findings beyond maxProblems
@@ -103,6 +108,9 @@ func (c *checker) problem(n *node, rule, message, hint string, related ...diag.R
 }
 
 func (c *checker) add(d diag.Diagnostic) {
+	if c.lock && d.Rule == "go-name-clash" { // no Go comes of a lock, and it has no go_name to settle one
+		return
+	}
 	if len(c.problems) >= maxProblems {
 		c.dropped++
 		return
@@ -131,8 +139,11 @@ func (c *checker) walk(root *node) {
 		c.problem(root, "empty-file", "the file holds no events", `begin with "version: 1"`)
 		return
 	}
-	o, ok := c.object(root, root, "the file",
-		"version", "service", "go", "outbox", "sql", "broker", "types", "events", "consumers")
+	keys := []string{"version", "service", "go", "outbox", "sql", "broker", "types", "events", "consumers"}
+	if c.lock {
+		keys = []string{"version", "service", "outbox", "types", "events", "consumers", "retired"}
+	}
+	o, ok := c.object(root, root, "the file", keys...)
 	if !ok {
 		return
 	}
@@ -140,7 +151,9 @@ func (c *checker) walk(root *node) {
 	if v := c.required(o, "service"); v != nil {
 		c.model.Service, _ = c.name(v, serviceName)
 	}
-	c.goConfig(o)
+	if !c.lock {
+		c.goConfig(o)
+	}
 	c.outboxConfig(o)
 	c.sqlConfig(o)
 	c.readBroker(o)
@@ -149,6 +162,7 @@ func (c *checker) walk(root *node) {
 	c.readTypes(o)
 	c.readEvents(o)
 	c.readConsumers(o)
+	c.readRetired(o)
 	c.checkBroker()
 	c.checkRecursion()
 	c.checkGoNames()

@@ -27,6 +27,12 @@ type Model struct {
 	// GoTypes are the Go types of somebody else's that generated code uses, in the
 	// order of the file: those of go.types, then those of fields.
 	GoTypes []GoType
+	Retired Retired // only in a lock
+}
+
+// Retired names what was published once and is gone. The names are never used again.
+type Retired struct {
+	Events, Consumers []Name
 }
 
 // Name is a string from the file with its place.
@@ -68,6 +74,7 @@ const LaneCount = 64
 // OutboxConfig is the outbox table's behaviour.
 type OutboxConfig struct {
 	Ordering      Ordering
+	OrderingPos   diag.Pos      // zero where the file doesn't give it
 	KeepPublished time.Duration // 0: delete at the mark. Default 168h
 	TablePrefix   Name          // prepended to every table of ours; may be empty
 }
@@ -213,6 +220,7 @@ type Event struct {
 	Source     *Source // nil when not given
 	Broker     EventBroker
 	Versions   []*Version // of the payload's schema, ascending by number; at least one
+	Retired    []int      // numbers of versions that were published and are gone; only in a lock
 }
 
 // Newest is the version that consumers are given, whatever was sent.
@@ -241,8 +249,9 @@ type Version struct {
 	ID               *Field // that Aggregate.ID names: string, int32, int64 or uuid; required
 	AggregateVersion *Field // that Aggregate.Version names: int32 or int64; required
 
-	Upcast *Upcast // how it is made of the version before; nil for the oldest
-	Pos    diag.Pos
+	Upcast  *Upcast // how it is made of the version before; nil for the oldest
+	Fixture string  // a payload as it was encoded when the version was locked; only in a lock
+	Pos     diag.Pos
 }
 
 // Upcast is how a version is made of the one before it.

@@ -96,7 +96,7 @@ func (c *checker) ordering(n *node) {
 	switch {
 	case !ok:
 	case Ordering(text) == OrderingNone, Ordering(text) == OrderingAggregate:
-		c.model.Outbox.Ordering = Ordering(text)
+		c.model.Outbox.Ordering, c.model.Outbox.OrderingPos = Ordering(text), n.pos
 	default:
 		near := c.didYouMean(text, []string{string(OrderingAggregate), string(OrderingNone)})
 		c.problem(n, "unknown-value", "unknown ordering "+quote(text), cmp.Or(near, hint))

@@ -88,10 +88,10 @@ func (s *source) offset(p diag.Pos) int {
 // checkText refuses what must not be in the file whatever it says: such text
 // would reach comments, logs and terminals.
 func (c *checker) checkText() {
-	if len(c.text) > maxFileSize {
+	if most := c.largest(); len(c.text) > most {
 		c.add(diag.Diagnostic{
 			Pos: c.at(0), Rule: "file-too-large",
-			Message: fmt.Sprintf("the file is larger than %d KiB", maxFileSize>>10),
+			Message: fmt.Sprintf("the file is larger than %d KiB", most>>10),
 			Hint:    "split the events over several services",
 		})
 		return

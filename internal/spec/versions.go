@@ -93,7 +93,7 @@ func (c *checker) listedVersion(number int, e entry, ev *Event, what string, new
 			owner = v.GoName
 		}
 	}
-	o, ok := c.object(e.key, e.val, what, "doc", "deprecated", "upcast", "reserved", "fields")
+	o, ok := c.object(e.key, e.val, what, c.andInLock("fixture", "doc", "deprecated", "upcast", "reserved", "fields")...)
 	if !ok {
 		return v
 	}
@@ -110,6 +110,7 @@ func (c *checker) listedVersion(number int, e entry, ev *Event, what string, new
 		return v
 	}
 	v.Fields = c.fields(o.vals["fields"], what, fieldOwner{owner, true})
+	v.Fixture = c.fixture(o, v, what)
 	if newer != nil {
 		shareInline(v, newer)
 	}

@@ -4,6 +4,7 @@ import (
 	"context"
 
 	"github.com/outboxgen/outboxgen/example/consumers/notificationplanner"
+	"github.com/outboxgen/outboxgen/example/consumers/upcasts"
 	"github.com/outboxgen/outboxgen/gen/orderevents"
 	"github.com/outboxgen/outboxgen/runtime/outbox"
 )
@@ -14,7 +15,7 @@ func (c *child) consume(ctx context.Context, db *outbox.DB) error {
 		return err
 	}
 	defer carrier.close()
-	consumer := orderevents.NewNotificationPlanner(db, planner{}, &outbox.ConsumerConfig{
+	consumer := orderevents.NewNotificationPlanner(db, planner{}, &upcasts.Upcaster{}, &outbox.ConsumerConfig{
 		Attempts: 100, // an event that is parked would be out of the experiment
 		Logger:   c.log,
 	})

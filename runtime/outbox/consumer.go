@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
-	"runtime/debug"
 	"slices"
 	"time"
 
@@ -152,7 +151,7 @@ var ErrNotHandled = errors.New("the consumer does not handle this event")
 // An attempt that fails is counted in the database, in a transaction of its own.
 // An event is parked, with [Parked] and no error, when it has failed as often as it may,
 // when the handler returned a [Permanent] error, and at once when its payload can't be
-// read or its type or schema version is unknown. What the database is to blame for, and the
+// read, or be upcast to the newest version, or its type or schema version is unknown. What the database is to blame for, and the
 // end of ctx, is not counted. After a deadlock the transaction is repeated at once.
 func (c *Consumer) Handle(ctx context.Context, e Envelope) (Handling, error) {
 	c.stats.attempts.Add(1)
@@ -201,13 +200,11 @@ func (c *Consumer) bind(e Envelope) (do effect, kind string, err error) {
 
 // decode calls code that isn't ours: the payload's types decode themselves.
 func decode(route Route, e Envelope) (do effect, err error) {
-	defer func() {
-		if v := recover(); v != nil {
-			err = NewPanicError(v, debug.Stack())
-		}
-	}()
-	do, err = route.bind(e)
-	return do, readable(err)
+	err = guarded(func() (err error) {
+		do, err = route.bind(e)
+		return err
+	})
+	return do, err
 }
 
 // attempts is an attempt, and two more if the server rolls it back to end a

@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"math"
-	"runtime/debug"
 
 	"github.com/outboxgen/outboxgen/internal/fault"
 )
@@ -108,24 +107,10 @@ func (c *Consumer) apply(ctx context.Context, tx *Tx, e Envelope, a *attempt, do
 	return nil
 }
 
-// run calls the handler and makes its panic an error, so that the attempt counts: the
-// message would come back after a crash just the same. The handler has a goroutine of
-// its own, which is all that a runtime.Goexit can end.
+// run calls the handler. Its panic is an error, so that the attempt counts: the message
+// would come back after a crash just the same.
 func run(ctx context.Context, tx *Tx, do effect) error {
-	ended := make(chan error, 1)
-	go func() {
-		var err error
-		returned := false
-		defer func() {
-			if !returned {
-				err = NewPanicError(recover(), debug.Stack())
-			}
-			ended <- err
-		}()
-		err = readable(do(ctx, tx))
-		returned = true
-	}()
-	return <-ended
+	return guarded(func() error { return do(ctx, tx) })
 }
 
 // probe finds out whether an error of the handler's is the transaction's: what only a

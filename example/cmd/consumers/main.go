@@ -14,6 +14,7 @@ import (
 	"github.com/outboxgen/outboxgen/example/broker"
 	"github.com/outboxgen/outboxgen/example/consumers/notificationplanner"
 	"github.com/outboxgen/outboxgen/example/consumers/salesreport"
+	"github.com/outboxgen/outboxgen/example/consumers/upcasts"
 	"github.com/outboxgen/outboxgen/gen/orderevents"
 	"github.com/outboxgen/outboxgen/runtime/mysqldb"
 	"github.com/outboxgen/outboxgen/runtime/outbox"
@@ -57,8 +58,8 @@ func run(ctx context.Context) error {
 	)
 	running.Go(func() { _ = purger.Run(ctx) }) // never an error: it goes on until ctx ends
 	for i, consumer := range []*outbox.Consumer{
-		orderevents.NewNotificationPlanner(db, &notificationplanner.Handler{}, nil),
-		orderevents.NewSalesReport(db, &salesreport.Handler{}, nil),
+		orderevents.NewNotificationPlanner(db, &notificationplanner.Handler{}, &upcasts.Upcaster{}, nil),
+		orderevents.NewSalesReport(db, &salesreport.Handler{}, &upcasts.Upcaster{}, nil),
 	} {
 		running.Go(func() {
 			defer cancel()
