@@ -27,7 +27,7 @@ func openProject(config string) (*project, error) {
 	info, err := os.Stat(config)
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
-		return nil, hinted{fmt.Errorf("%s does not exist", config), "write one with outboxgen init, or name it with --config"}
+		return nil, hinted{fmt.Errorf("%s does not exist", config), missingConfig(config)}
 	case err != nil:
 		return nil, err
 	case !info.Mode().IsRegular():
@@ -43,6 +43,20 @@ func openProject(config string) (*project, error) {
 		return nil, err
 	}
 	return &project{config: config, dir: dir, root: root, module: module}, nil
+}
+
+// missingConfig says which file beside it may have been meant: events.yml, event.yaml.
+func missingConfig(config string) string {
+	const hint = "write one with outboxgen init, or name it with --config"
+	found, err := filepath.Glob(filepath.Join(filepath.Dir(config), "*.y*ml"))
+	if err != nil {
+		return hint
+	}
+	near := diag.Nearest(config, found)
+	if near == "" {
+		return hint
+	}
+	return fmt.Sprintf("did you mean %s? name it with --config", near)
 }
 
 func (p *project) close() { p.root.Close() }

@@ -132,7 +132,7 @@ func (c *checker) walk(root *node) {
 		return
 	}
 	o, ok := c.object(root, root, "the file",
-		"version", "service", "go", "outbox", "sql", "broker", "types", "events", "consumers")
+		"version", "service", "go", "outbox", "sql", "broker", "types", "events", "consumers", "lint")
 	if !ok {
 		return
 	}
@@ -151,6 +151,7 @@ func (c *checker) walk(root *node) {
 	c.checkBroker()
 	c.checkRecursion()
 	c.checkGoNames()
+	c.readLint(o)
 }
 
 // version is read strictly: a file for another version of the grammar must

@@ -1,0 +1,245 @@
+package rules_test
+
+import (
+	"fmt"
+	"go/ast"
+	"go/parser"
+	"go/token"
+	"io/fs"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+
+	"github.com/outboxgen/outboxgen/internal/rules"
+)
+
+// elsewhere are rules whose text is here before their code is.
+//
+// TODO: remove with the merge of internal/compat.
+var elsewhere = []string{
+	"event-removed", "version-removed", "field-removed", "field-type-changed", "required-field-added",
+	"field-made-required", "field-made-optional", "enum-value-removed", "aggregate-changed", "default-changed",
+	"consumer-removed", "consumer-handles-less", "service-changed", "ordering-changed", "table-prefix-changed",
+	"route-changed", "queue-changed", "version-number-reused", "reserved-removed", "rows-waiting",
+}
+
+// Every rule that the source can report has a text, and every text a rule.
+func TestEveryRuleIsExplained(t *testing.T) {
+	found := rulesOfSource(t)
+	if len(found) < 50 {
+		t.Fatalf("only %d rules were found in the source: the test looks in the wrong place", len(found))
+	}
+	ids := rules.IDs()
+	for _, id := range sortedKeys(found) {
+		if !slices.Contains(ids, id) {
+			t.Errorf("%s reports the rule %q, which has no text.\n"+
+				"Write internal/rules/text/%s.md like the others there: a title, kind: one of %v, why it is a rule in two to four sentences, "+
+				"and an example before and after. If the example can't be run, say so in a line \"example: not run: the reason\".",
+				found[id], id, id, rules.Kinds())
+		}
+	}
+	for _, id := range ids {
+		if found[id] == "" && !slices.Contains(elsewhere, id) {
+			t.Errorf("internal/rules/text/%s.md explains a rule that nothing in internal/ reports: remove it, or report the rule with the id as a literal", id)
+		}
+	}
+}
+
+// rulesOfSource are the ids in the packages of internal/ that know diag, each with
+// the place where it was found first.
+func rulesOfSource(t *testing.T) map[string]string {
+	t.Helper()
+	found := map[string]string{}
+	for dir, files := range packagesWithFindings(t) {
+		s := scan{t: t, dir: dir, carriers: carriers{params: map[string]int{}, fields: map[string]int{"Diagnostic": -1}}, found: found}
+		for _, f := range files {
+			ast.Inspect(f.syntax, func(n ast.Node) bool { s.declare(n); return true })
+		}
+		for _, f := range files {
+			s.fset = f.fset
+			ast.Inspect(f.syntax, func(n ast.Node) bool { s.use(n); return true })
+		}
+	}
+	return found
+}
+
+type source struct {
+	fset   *token.FileSet
+	syntax *ast.File
+}
+
+func packagesWithFindings(t *testing.T) map[string][]source {
+	t.Helper()
+	byDir := map[string][]source{}
+	knows := map[string]bool{}
+	err := filepath.WalkDir("..", func(path string, e fs.DirEntry, err error) error {
+		if err != nil || e.IsDir() && (e.Name() == "testdata" || e.Name() == "diag") {
+			if err == nil {
+				err = fs.SkipDir
+			}
+			return err
+		}
+		if !strings.HasSuffix(path, ".go") || strings.HasSuffix(path, "_test.go") {
+			return nil
+		}
+		fset := token.NewFileSet()
+		syntax, err := parser.ParseFile(fset, path, nil, 0)
+		if err != nil {
+			return err
+		}
+		dir := filepath.Dir(path)
+		byDir[dir] = append(byDir[dir], source{fset, syntax})
+		for _, i := range syntax.Imports {
+			knows[dir] = knows[dir] || strings.HasSuffix(i.Path.Value, `/internal/diag"`)
+		}
+		return nil
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for dir := range byDir {
+		if !knows[dir] {
+			delete(byDir, dir)
+		}
+	}
+	return byDir
+}
+
+// carriers are what takes a rule: functions with a parameter "rule" and structs with
+// a field "rule" or "Rule", all of type string, by name, with its index. -1 is a
+// struct of another package, which is written with keys.
+type carriers struct{ params, fields map[string]int }
+
+type scan struct {
+	t        *testing.T
+	dir      string
+	fset     *token.FileSet
+	carriers carriers
+	found    map[string]string
+}
+
+func (s *scan) declare(n ast.Node) {
+	switch n := n.(type) {
+	case *ast.FuncDecl:
+		if i, ok := indexOfRule(n.Type.Params); ok {
+			s.carriers.params[n.Name.Name] = i
+		}
+	case *ast.AssignStmt: // report := func(rule, message string) {…}
+		for i, right := range n.Rhs {
+			if f, is := right.(*ast.FuncLit); is {
+				if at, ok := indexOfRule(f.Type.Params); ok {
+					s.carriers.params[nameOf(n.Lhs[i])] = at
+				}
+			}
+		}
+	case *ast.TypeSpec:
+		if st, is := n.Type.(*ast.StructType); is {
+			if i, ok := indexOfRule(st.Fields); ok {
+				s.carriers.fields[n.Name.Name] = i
+			}
+		}
+	}
+}
+
+func indexOfRule(list *ast.FieldList) (int, bool) {
+	i := 0
+	for _, f := range list.List {
+		for _, name := range f.Names {
+			if strings.EqualFold(name.Name, "rule") && nameOf(f.Type) == "string" {
+				return i, true
+			}
+			i++
+		}
+	}
+	return 0, false
+}
+
+func nameOf(e ast.Expr) string {
+	switch e := e.(type) {
+	case *ast.Ident:
+		return e.Name
+	case *ast.SelectorExpr:
+		return e.Sel.Name
+	}
+	return ""
+}
+
+func (s *scan) use(n ast.Node) {
+	switch n := n.(type) {
+	case *ast.CallExpr:
+		if i, ok := s.carriers.params[nameOf(n.Fun)]; ok && i < len(n.Args) {
+			s.take(n.Args[i])
+		}
+	case *ast.CompositeLit:
+		s.literal(n)
+	case *ast.AssignStmt: // d.Rule = "…"
+		for i, left := range n.Lhs {
+			if sel, is := left.(*ast.SelectorExpr); is && sel.Sel.Name == "Rule" && len(n.Lhs) == len(n.Rhs) {
+				s.take(n.Rhs[i])
+			}
+		}
+	}
+}
+
+// literal reads a struct of a known type, and what has the key Rule: the type of
+// an element of a list is not written.
+func (s *scan) literal(n *ast.CompositeLit) {
+	at, known := s.carriers.fields[nameOf(n.Type)]
+	if list, is := n.Type.(*ast.ArrayType); is {
+		s.elements(list, n.Elts)
+	}
+	s.structure(n, at, known)
+}
+
+// elements reads a list of structs that are written without their type.
+func (s *scan) elements(list *ast.ArrayType, elements []ast.Expr) {
+	at, known := s.carriers.fields[nameOf(list.Elt)]
+	if st, is := list.Elt.(*ast.StructType); is {
+		at, known = indexOfRule(st.Fields)
+	}
+	for _, e := range elements {
+		if lit, is := e.(*ast.CompositeLit); is && lit.Type == nil && known {
+			s.structure(lit, at, known)
+		}
+	}
+}
+
+func (s *scan) structure(n *ast.CompositeLit, at int, known bool) {
+	for i, e := range n.Elts {
+		if kv, keyed := e.(*ast.KeyValueExpr); keyed {
+			if key := nameOf(kv.Key); known && strings.EqualFold(key, "rule") || n.Type == nil && key == "Rule" {
+				s.take(kv.Value)
+			}
+		} else if known && i == at {
+			s.take(e)
+		}
+	}
+}
+
+func (s *scan) take(e ast.Expr) {
+	if lit, is := e.(*ast.BasicLit); is && lit.Kind == token.STRING {
+		id, err := strconv.Unquote(lit.Value)
+		if err != nil {
+			s.t.Fatal(err)
+		}
+		if s.found[id] == "" {
+			s.found[id] = fmt.Sprint(s.fset.Position(lit.Pos()))
+		}
+		return
+	}
+	if name := nameOf(e); strings.EqualFold(name, "rule") {
+		return // passed on: it is taken where it comes from
+	}
+	s.t.Errorf("%s: write the rule as a literal, so that it can be told that it has a text", s.fset.Position(e.Pos()))
+}
+
+func sortedKeys(m map[string]string) []string {
+	keys := make([]string, 0, len(m))
+	for k := range m {
+		keys = append(keys, k)
+	}
+	slices.Sort(keys)
+	return keys
+}
