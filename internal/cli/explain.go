@@ -110,7 +110,7 @@ func wrapped(text string, width int) string {
 
 // jsonRule is the machine-readable form of a rule: add keys, never rename one.
 type jsonRule struct {
-	Rule   string `json:"rule"`
+	ID     string `json:"rule"`
 	Kind   string `json:"kind"`
 	Title  string `json:"title"`
 	Why    string `json:"why"`

@@ -23,16 +23,14 @@ under lint.ignore in events.yaml.`,
 }
 
 func (a *app) lint() error {
-	p, err := openProject(a.config)
+	if err := checkConfig(a.config); err != nil {
+		return err
+	}
+	events, err := readConfig(a.config)
 	if err != nil {
 		return err
 	}
-	defer p.close()
-	events, err := readConfig(p.config)
-	if err != nil {
-		return err
-	}
-	model, problems := spec.Parse(p.config, events)
+	model, problems := spec.Parse(a.config, events)
 	if len(problems) == 0 {
 		problems = lint.Check(model)
 	}

@@ -24,14 +24,8 @@ type project struct {
 }
 
 func openProject(config string) (*project, error) {
-	info, err := os.Stat(config)
-	switch {
-	case errors.Is(err, fs.ErrNotExist):
-		return nil, hinted{fmt.Errorf("%s does not exist", config), missingConfig(config)}
-	case err != nil:
+	if err := checkConfig(config); err != nil {
 		return nil, err
-	case !info.Mode().IsRegular():
-		return nil, hinted{fmt.Errorf("%s is not a file", config), "name the file with --config"}
 	}
 	dir := filepath.Dir(config)
 	module, err := moduleOf(dir)
@@ -43,6 +37,20 @@ func openProject(config string) (*project, error) {
 		return nil, err
 	}
 	return &project{config: config, dir: dir, root: root, module: module}, nil
+}
+
+// checkConfig says what is wrong with a config that is no file.
+func checkConfig(config string) error {
+	info, err := os.Stat(config)
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
+		return hinted{fmt.Errorf("%s does not exist", config), missingConfig(config)}
+	case err != nil:
+		return err
+	case !info.Mode().IsRegular():
+		return hinted{fmt.Errorf("%s is not a file", config), "name the file with --config"}
+	}
+	return nil
 }
 
 // missingConfig says which file beside it may have been meant: events.yml, event.yaml.

@@ -21,12 +21,13 @@ const (
 	KindOutput   Kind = "output"      // the files that are generated
 	KindBreaking Kind = "breaking"    // what changed since events.yaml was published
 	KindLint     Kind = "lint"        // advice, from outboxgen lint
+	KindImport   Kind = "import"      // what outboxgen import reads
 	KindRun      Kind = "run"         // the command itself
 )
 
 // Kinds are all of them.
 func Kinds() []Kind {
-	return []Kind{KindEvents, KindSchema, KindOutput, KindBreaking, KindLint, KindRun}
+	return []Kind{KindEvents, KindSchema, KindOutput, KindBreaking, KindLint, KindImport, KindRun}
 }
 
 // Rule is the explanation of one rule.
