@@ -68,7 +68,7 @@ func (a *app) root() *cobra.Command {
 	flags.StringVar(&a.format, "format", formatText, "how findings are printed: text, json or github")
 	flags.BoolVarP(&a.verbose, "verbose", "v", false, "say what is done and why, on stderr")
 	root.AddCommand(a.initCommand(), a.generateCommand(), a.checkCommand(), a.lintCommand(),
-		a.explainCommand(), a.importCommand(), a.versionCommand())
+		a.explainCommand(), a.importCommand(), a.addCommand(), a.versionCommand())
 	return root
 }
 
