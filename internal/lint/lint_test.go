@@ -5,6 +5,8 @@ import (
 	"flag"
 	"os"
 	"path/filepath"
+	"regexp"
+	"slices"
 	"strings"
 	"testing"
 
@@ -110,5 +112,21 @@ func TestIgnoreAll(t *testing.T) {
 		if found := lint.Check(parse(t, []byte(text))); len(found) > 0 {
 			t.Errorf("%s: all is ignored, and there is %v", rule, found)
 		}
+	}
+}
+
+// docs/lint.md has a line for each rule, and for no other.
+func TestDocs(t *testing.T) {
+	text, err := os.ReadFile("../../docs/lint.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	var listed []string
+	for _, m := range regexp.MustCompile("(?m)^\\| `([a-z-]+)` \\|").FindAllStringSubmatch(string(text), -1) {
+		listed = append(listed, m[1])
+	}
+	slices.Sort(listed)
+	if diff := cmp.Diff(rules.IDs(rules.KindLint), listed); diff != "" {
+		t.Errorf("docs/lint.md lists other rules than there are (-rules +docs):\n%s", diff)
 	}
 }
