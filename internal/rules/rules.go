@@ -20,6 +20,7 @@ const (
 	KindSchema   Kind = "schema"      // your own tables, and what a source says of them
 	KindOutput   Kind = "output"      // the files that are generated
 	KindBreaking Kind = "breaking"    // what changed since events.yaml was published
+	KindDatabase Kind = "database"    // our tables in a database, against those that are needed
 	KindLint     Kind = "lint"        // advice, from outboxgen lint
 	KindImport   Kind = "import"      // what outboxgen import reads
 	KindRun      Kind = "run"         // the command itself
@@ -27,7 +28,7 @@ const (
 
 // Kinds are all of them.
 func Kinds() []Kind {
-	return []Kind{KindEvents, KindSchema, KindOutput, KindBreaking, KindLint, KindImport, KindRun}
+	return []Kind{KindEvents, KindSchema, KindOutput, KindBreaking, KindDatabase, KindLint, KindImport, KindRun}
 }
 
 // Rule is the explanation of one rule.

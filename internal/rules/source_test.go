@@ -17,12 +17,15 @@ import (
 
 // elsewhere are rules whose text is here before their code is.
 //
-// TODO: remove with the merge of internal/compat.
+// TODO: remove with the merge of internal/compat, internal/waiting and internal/schemadiff.
 var elsewhere = []string{
 	"event-removed", "version-removed", "field-removed", "field-type-changed", "required-field-added",
 	"field-made-required", "field-made-optional", "enum-value-removed", "aggregate-changed", "default-changed",
 	"consumer-removed", "consumer-handles-less", "service-changed", "ordering-changed", "table-prefix-changed",
 	"route-changed", "queue-changed", "version-number-reused", "reserved-removed", "rows-waiting",
+	"event-name-reused", "consumer-name-reused", "not-locked", "events-parked",
+	"missing-table", "missing-view", "different-view", "extra-table", "different-ordering", "different-engine",
+	"different-charset", "different-key", "missing-key", "extra-key", "missing-column", "extra-column", "different-column",
 }
 
 // Every rule that the source can report has a text, and every text a rule.
@@ -51,13 +54,22 @@ func TestEveryRuleIsExplained(t *testing.T) {
 // the place where it was found first.
 func rulesOfSource(t *testing.T) map[string]string {
 	t.Helper()
-	found := map[string]string{}
-	for dir, files := range packagesWithFindings(t) {
-		s := scan{t: t, dir: dir, carriers: carriers{params: map[string]int{}, fields: map[string]int{"Diagnostic": -1}}, found: found}
-		for _, f := range files {
-			ast.Inspect(f.syntax, func(n ast.Node) bool { s.declare(n); return true })
+	found, consts := map[string]string{}, map[string]string{}
+	byDir := packagesWithFindings(t)
+	var scans []*scan
+	for dir, files := range byDir {
+		s := &scan{
+			t: t, dir: dir, consts: consts, found: found,
+			carriers: carriers{params: map[string]int{}, fields: map[string]int{"Diagnostic": -1}},
 		}
 		for _, f := range files {
+			s.fset = f.fset
+			ast.Inspect(f.syntax, func(n ast.Node) bool { s.declare(n); return true })
+		}
+		scans = append(scans, s)
+	}
+	for _, s := range scans {
+		for _, f := range byDir[s.dir] {
 			s.fset = f.fset
 			ast.Inspect(f.syntax, func(n ast.Node) bool { s.use(n); return true })
 		}
@@ -108,8 +120,8 @@ func packagesWithFindings(t *testing.T) map[string][]source {
 }
 
 // carriers are what takes a rule: functions with a parameter "rule" and structs with
-// a field "rule" or "Rule", all of type string, by name, with its index. -1 is a
-// struct of another package, which is written with keys.
+// a field "rule" or "Rule", all of type string or Rule, by name, with its index. -1 is
+// a struct of another package, which is written with keys.
 type carriers struct{ params, fields map[string]int }
 
 type scan struct {
@@ -117,6 +129,7 @@ type scan struct {
 	dir      string
 	fset     *token.FileSet
 	carriers carriers
+	consts   map[string]string // of all packages: texts by "package.Name"
 	found    map[string]string
 }
 
@@ -134,6 +147,8 @@ func (s *scan) declare(n ast.Node) {
 				}
 			}
 		}
+	case *ast.ValueSpec:
+		s.constant(n)
 	case *ast.TypeSpec:
 		if st, is := n.Type.(*ast.StructType); is {
 			if i, ok := indexOfRule(st.Fields); ok {
@@ -143,11 +158,30 @@ func (s *scan) declare(n ast.Node) {
 	}
 }
 
+// constant notes a text, and takes one that is a rule by its type.
+func (s *scan) constant(n *ast.ValueSpec) {
+	for i, name := range n.Names {
+		if i >= len(n.Values) {
+			return
+		}
+		if lit, is := n.Values[i].(*ast.BasicLit); is && lit.Kind == token.STRING {
+			text, err := strconv.Unquote(lit.Value)
+			if err != nil {
+				s.t.Fatal(err)
+			}
+			s.consts[filepath.Base(s.dir)+"."+name.Name] = text
+			if nameOf(n.Type) == "Rule" {
+				s.take(lit)
+			}
+		}
+	}
+}
+
 func indexOfRule(list *ast.FieldList) (int, bool) {
 	i := 0
 	for _, f := range list.List {
 		for _, name := range f.Names {
-			if strings.EqualFold(name.Name, "rule") && nameOf(f.Type) == "string" {
+			if strings.EqualFold(name.Name, "rule") && (nameOf(f.Type) == "string" || nameOf(f.Type) == "Rule") {
 				return i, true
 			}
 			i++
@@ -224,15 +258,36 @@ func (s *scan) take(e ast.Expr) {
 		if err != nil {
 			s.t.Fatal(err)
 		}
-		if s.found[id] == "" {
-			s.found[id] = fmt.Sprint(s.fset.Position(lit.Pos()))
-		}
+		s.note(id, lit.Pos())
 		return
+	}
+	switch e := e.(type) {
+	case *ast.CallExpr: // string(rule)
+		if nameOf(e.Fun) == "string" && len(e.Args) == 1 {
+			s.take(e.Args[0])
+			return
+		}
+	case *ast.SelectorExpr:
+		if text := s.consts[nameOf(e.X)+"."+e.Sel.Name]; text != "" {
+			s.note(text, e.Pos())
+			return
+		}
+	case *ast.Ident:
+		if text := s.consts[filepath.Base(s.dir)+"."+e.Name]; text != "" {
+			s.note(text, e.Pos())
+			return
+		}
 	}
 	if name := nameOf(e); strings.EqualFold(name, "rule") {
 		return // passed on: it is taken where it comes from
 	}
-	s.t.Errorf("%s: write the rule as a literal, so that it can be told that it has a text", s.fset.Position(e.Pos()))
+	s.t.Errorf("%s: write the rule as a literal or a constant, so that it can be told that it has a text", s.fset.Position(e.Pos()))
+}
+
+func (s *scan) note(id string, pos token.Pos) {
+	if s.found[id] == "" {
+		s.found[id] = fmt.Sprint(s.fset.Position(pos))
+	}
 }
 
 func sortedKeys(m map[string]string) []string {
