@@ -90,7 +90,7 @@ func (a *app) noteNear(model *spec.Model, e amend.Event) {
 
 // amend rewrites the config, once what comes out is known to be in order.
 func (a *app) amend(what string, edit func(src []byte, model *spec.Model) ([]byte, error)) error {
-	if err := checkConfig(a.config); err != nil {
+	if err := isConfig(a.config); err != nil {
 		return err
 	}
 	src, err := readConfig(a.config)

@@ -23,7 +23,7 @@ under lint.ignore in events.yaml.`,
 }
 
 func (a *app) lint() error {
-	if err := checkConfig(a.config); err != nil {
+	if err := isConfig(a.config); err != nil {
 		return err
 	}
 	events, err := readConfig(a.config)

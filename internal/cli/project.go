@@ -24,7 +24,7 @@ type project struct {
 }
 
 func openProject(config string) (*project, error) {
-	if err := checkConfig(config); err != nil {
+	if err := isConfig(config); err != nil {
 		return nil, err
 	}
 	dir := filepath.Dir(config)
@@ -39,8 +39,8 @@ func openProject(config string) (*project, error) {
 	return &project{config: config, dir: dir, root: root, module: module}, nil
 }
 
-// checkConfig says what is wrong with a config that is no file.
-func checkConfig(config string) error {
+// isConfig says what is wrong with a config that is no file.
+func isConfig(config string) error {
 	info, err := os.Stat(config)
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
