@@ -23,7 +23,7 @@ var elsewhere = []string{
 	"field-made-required", "field-made-optional", "enum-value-removed", "aggregate-changed", "default-changed",
 	"consumer-removed", "consumer-handles-less", "service-changed", "ordering-changed", "table-prefix-changed",
 	"route-changed", "queue-changed", "version-number-reused", "reserved-removed", "rows-waiting",
-	"event-name-reused", "consumer-name-reused", "not-locked", "events-parked",
+	"event-name-reused", "consumer-name-reused", "not-locked", "events-parked", "bad-fixture",
 	"missing-table", "missing-view", "different-view", "extra-table", "different-ordering", "different-engine",
 	"different-charset", "different-key", "missing-key", "extra-key", "missing-column", "extra-column", "different-column",
 }
