@@ -63,7 +63,7 @@ const (
 
 // Headings are what the two snippets are called.
 func (r Rule) Headings() (before, after string) {
-	if r.Kind == KindBreaking {
+	if r.Kind == KindBreaking && r.Example != ExampleNotRun {
 		return "Published", "Refused"
 	}
 	return "Before", "After"
