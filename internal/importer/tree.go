@@ -97,6 +97,30 @@ type reader struct {
 	nodes int
 
 	line, lineStart int // of the last position that was asked for, for JSON
+
+	lines [][]byte // for YAML
+}
+
+// yamlPos counts bytes in a line, in which the library counts characters. Long lines,
+// for which it would take long, stay as the library counts them.
+func (r *reader) yamlPos(y *yaml.Node) diag.Pos {
+	const long = 4096 // bytes
+	if r.lines == nil {
+		r.lines = bytes.Split(r.src, []byte("\n"))
+	}
+	pos := diag.Pos{File: r.file, Line: y.Line, Col: y.Column}
+	if y.Line < 1 || y.Line > len(r.lines) || len(r.lines[y.Line-1]) > long {
+		return pos
+	}
+	left := y.Column - 1
+	for i := range string(r.lines[y.Line-1]) {
+		if left == 0 {
+			pos.Col = i + 1
+			break
+		}
+		left--
+	}
+	return pos
 }
 
 // count notes another node and refuses what is too large or too deep.
@@ -141,7 +165,7 @@ func yamlRefusal(file string, err error) error {
 }
 
 func (r *reader) fromYAML(y *yaml.Node, depth int) (*node, error) {
-	pos := diag.Pos{File: r.file, Line: y.Line, Col: y.Column}
+	pos := r.yamlPos(y)
 	if err := r.count(pos, depth); err != nil {
 		return nil, err
 	}
@@ -185,7 +209,7 @@ func (r *reader) yamlEntries(y *yaml.Node, n *node, depth int) error {
 	seen := map[string]bool{}
 	for i := 0; i+1 < len(y.Content); i += 2 {
 		key := y.Content[i]
-		pos := diag.Pos{File: r.file, Line: key.Line, Col: key.Column}
+		pos := r.yamlPos(key)
 		switch {
 		case key.Kind != yaml.ScalarNode:
 			return &refusal{pos, "a key of the document is not a text", ""}
