@@ -18,9 +18,10 @@ func (l *linter) events() {
 	for _, e := range l.model.Events {
 		name := e.Name.Text
 		newest := e.Newest()
-		if e.Deprecated == "" {
-			l.event(e, handled[e])
+		if e.Deprecated != "" {
+			continue
 		}
+		l.event(e, handled[e])
 		// Older versions are frozen, names and all.
 		l.structure(name, e.Name, newest.Fields, []*spec.Field{newest.ID, newest.AggregateVersion})
 	}
