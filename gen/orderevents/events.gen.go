@@ -75,6 +75,7 @@ func (v OrderCancelledReason) Valid() bool {
 //
 // An exact amount. Encoded as a decimal string, never as a JSON number.
 type Money struct {
+	// 0 for what is free.
 	Amount   decimal.Decimal `json:"amount"`
 	Currency Currency        `json:"currency"`
 }
@@ -109,8 +110,12 @@ func (p *Money) UnmarshalJSON(data []byte) error {
 }
 
 // LineItem is the type LineItem of events.yaml.
+//
+// One article of an order.
 type LineItem struct {
-	SKU        string            `json:"sku"`
+	// The article's number; never empty.
+	SKU string `json:"sku"`
+	// 1 or more.
 	Quantity   int32             `json:"quantity"`
 	UnitPrice  Money             `json:"unit_price"`
 	Attributes map[string]string `json:"attributes,omitzero"`
@@ -296,6 +301,8 @@ func (p OrderAcceptedV2) LogValue() slog.Value {
 }
 
 // OrderCancelled is the payload of order.cancelled.
+//
+// The order will not be delivered, and what was paid goes back.
 type OrderCancelled struct {
 	OrderID      int64                `json:"order_id"`
 	OrderVersion int64                `json:"order_version"`

@@ -58,12 +58,12 @@ func (a *app) check(ctx context.Context, force, locked bool) error {
 // differences are the kinds of files that check reports, with a text for the
 // formats in which a finding needs one.
 var differences = []struct {
-	kind, message string
-	paths         func(fileset.Report) []string
+	kind, rule, message string
+	paths               func(fileset.Report) []string
 }{
-	{"changed", "differs from what events.yaml describes", func(r fileset.Report) []string { return r.Changed }},
-	{"missing", "is described by events.yaml and is not there", func(r fileset.Report) []string { return r.Missing }},
-	{"stale", "is generated, and events.yaml no longer describes it", func(r fileset.Report) []string { return r.Stale }},
+	{"changed", "changed-file", "differs from what events.yaml describes", func(r fileset.Report) []string { return r.Changed }},
+	{"missing", "missing-file", "is described by events.yaml and is not there", func(r fileset.Report) []string { return r.Missing }},
+	{"stale", "stale-file", "is generated, and events.yaml no longer describes it", func(r fileset.Report) []string { return r.Stale }},
 }
 
 func (a *app) reportDifferences(p *project, report fileset.Report, unlocked diag.List) error {
@@ -75,7 +75,7 @@ func (a *app) reportDifferences(p *project, report fileset.Report, unlocked diag
 				continue
 			}
 			list.Add(diag.Diagnostic{
-				Pos: diag.Pos{File: file}, Rule: d.kind + "-file", Message: d.message, Hint: "run " + a.commandLine("generate"),
+				Pos: diag.Pos{File: file}, Rule: d.rule, Message: d.message, Hint: "run " + a.commandLine("generate"),
 			})
 		}
 	}

@@ -2,6 +2,7 @@ package cli
 
 import (
 	"bytes"
+	"context"
 	_ "embed"
 	"errors"
 	"fmt"
@@ -24,17 +25,23 @@ var starterEvents string
 var starterGenerate string
 
 func (a *app) initCommand() *cobra.Command {
-	return &cobra.Command{
+	var dryRun bool
+	cmd := &cobra.Command{
 		Use:   "init",
-		Short: "Write a first events.yaml for a new service, and the go:generate line",
-		Long: `Write a first events.yaml for a new service, and a generate.go with the
-go:generate line beside it. Files that exist are left as they are.`,
+		Short: "Write a first events.yaml for a service, and the go:generate line",
+		Long: `Write a first events.yaml for a service, new or not, and a generate.go with the
+go:generate line beside it. Files that exist are left as they are.
+
+What the folder has already is taken into account: a package of the same name, a
+sqlc configuration, queries, and the tables of your own, in schema or migrations.`,
 		Args: cobra.NoArgs,
-		RunE: func(*cobra.Command, []string) error { return a.init() },
+		RunE: func(cmd *cobra.Command, _ []string) error { return a.init(cmd.Context(), dryRun) },
 	}
+	cmd.Flags().BoolVar(&dryRun, "dry-run", false, "print what would be written, and write nothing")
+	return cmd
 }
 
-func (a *app) init() error {
+func (a *app) init(ctx context.Context, dryRun bool) error {
 	dir := filepath.Dir(a.config)
 	module, err := moduleOf(dir)
 	if err != nil {
@@ -43,6 +50,12 @@ func (a *app) init() error {
 	s := newStarter(module.importPath, filepath.Base(a.config))
 	if s.Package, err = packageOf(dir, s.Package); err != nil {
 		return err
+	}
+	notes := append(s.fitIn(dir), module.workspaceNote()...)
+	if _, err := os.Lstat(a.config); errors.Is(err, fs.ErrNotExist) {
+		if notes, err = a.trySchema(ctx, dir, &s, notes); err != nil {
+			return err
+		}
 	}
 	events, err := s.render(starterEvents)
 	if err != nil {
@@ -53,35 +66,62 @@ func (a *app) init() error {
 		return err
 	}
 	wrote := false
-	for _, f := range []struct {
+	for i, f := range []struct {
 		name string
 		data []byte
 	}{{a.config, events}, {filepath.Join(dir, "generate.go"), generate}} {
-		switch err := writeNew(f.name, f.data); {
-		case errors.Is(err, fs.ErrExist):
-			a.printf("outboxgen: %s exists and is left as it is\n", f.name)
-		case err != nil:
+		did, err := a.writeStarter(f.name, f.data, dryRun)
+		if err != nil {
 			return err
-		default:
-			wrote = true
-			a.printf("outboxgen: wrote %s\n", f.name)
 		}
+		if i == 0 && !did {
+			notes = nil // they are about what isn't written
+		}
+		wrote = wrote || did
 	}
-	if wrote {
-		a.printNextSteps(module)
+	for _, note := range notes {
+		a.printf("outboxgen: %s\n", note)
+	}
+	if wrote && !dryRun {
+		a.printNextSteps(module, dir)
 	}
 	return a.reportClean()
+}
+
+// writeStarter writes a file that must not exist, or shows it.
+func (a *app) writeStarter(name string, data []byte, dryRun bool) (wrote bool, err error) {
+	if dryRun {
+		if _, err := os.Lstat(name); err == nil {
+			a.printf("outboxgen: %s exists and would be left as it is\n", name)
+			return false, nil
+		}
+		a.printf("outboxgen: would write %s:\n\n%s\n", name, data)
+		return true, nil
+	}
+	switch err := writeNew(name, data); {
+	case errors.Is(err, fs.ErrExist):
+		a.printf("outboxgen: %s exists and is left as it is\n", name)
+		return false, nil
+	case err != nil:
+		return false, err
+	}
+	a.printf("outboxgen: wrote %s\n", name)
+	return true, nil
 }
 
 // tool is the package that go.mod names as a tool.
 const tool = "github.com/outboxgen/outboxgen/cmd/outboxgen"
 
-func (a *app) printNextSteps(module goModule) {
-	steps := []string{"describe your events in " + a.config}
+func (a *app) printNextSteps(module goModule, dir string) {
+	var steps []string
+	if dir != "." {
+		steps = append(steps, "cd "+dir)
+	}
+	steps = append(steps, "describe your events in "+filepath.Base(a.config))
 	if !module.hasTool(tool) {
 		steps = append(steps, "go get -tool "+tool)
 	}
-	steps = append(steps, "go generate .", "create the tables of queries/schema.sql, and fill in the handlers in consumers/")
+	steps = append(steps, "go generate .", "create the tables of the generated schema.sql, and fill in the handlers in consumers/")
 	a.printf("\nNext:\n")
 	for i, step := range steps {
 		a.printf("  %d. %s\n", i+1, step)
@@ -95,6 +135,13 @@ type starter struct {
 	Package string // Go package of the folder
 	Events  string // Go package of the generated code
 	Flags   string // of the go:generate line
+
+	Out     string // folder of the generated package
+	Queries string // folder of our queries
+	Config  string // sqlc's configuration of ours
+
+	Schema    []string // files and folders with tables of the user's own
+	SchemaBad string   // why they can't be read; then they are only a comment
 }
 
 func newStarter(importPath, config string) starter {
@@ -108,7 +155,10 @@ func newStarter(importPath, config string) starter {
 		Thing:   thing,
 		Package: strings.Join(words, ""),
 		Events:  strings.Join(words[:len(words)-1], "") + thing + "events",
+		Queries: "queries",
+		Config:  "sqlc.yaml",
 	}
+	s.Out = "gen/" + s.Events
 	if config != "events.yaml" {
 		s.Flags = " --config " + config
 	}
@@ -147,7 +197,7 @@ func serviceWords(importPath string) []string {
 var saysNothing = regexp.MustCompile(`^(service|svc|api|v[0-9]+)$`)
 
 func (s starter) render(text string) ([]byte, error) {
-	t, err := template.New("starter").Parse(text)
+	t, err := template.New("starter").Funcs(template.FuncMap{"join": strings.Join}).Parse(text)
 	if err != nil {
 		return nil, err
 	}

@@ -4,6 +4,7 @@ import (
 	"testing"
 
 	"github.com/outboxgen/outboxgen/internal/fileset"
+	"github.com/outboxgen/outboxgen/internal/lint"
 	"github.com/outboxgen/outboxgen/internal/spec"
 )
 
@@ -30,8 +31,12 @@ func TestServiceName(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if _, problems := spec.Parse("events.yaml", events); len(problems) > 0 {
-			t.Errorf("%s: the starter has %v", importPath, problems)
+		model, problems := spec.Parse("events.yaml", events)
+		if len(problems) > 0 {
+			t.Fatalf("%s: the starter has %v", importPath, problems)
+		}
+		if advice := lint.Check(model); len(advice) > 0 {
+			t.Errorf("%s: lint says of the starter: %v", importPath, advice)
 		}
 		if fileset.Ours(events) {
 			t.Errorf("%s: the starter has the header of generated files", importPath)

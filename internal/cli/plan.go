@@ -2,8 +2,6 @@ package cli
 
 import (
 	"context"
-	"io"
-	"os"
 	"path/filepath"
 	"slices"
 
@@ -91,11 +89,4 @@ func (a *app) plan(ctx context.Context, p *project, force bool) (plan, error) {
 
 // readConfig reads no more than it takes for the parser to see that a file is
 // too large.
-func readConfig(name string) ([]byte, error) {
-	f, err := os.Open(name)
-	if err != nil {
-		return nil, err
-	}
-	defer f.Close()
-	return io.ReadAll(io.LimitReader(f, 8<<20))
-}
+func readConfig(name string) ([]byte, error) { return readAtMost(name, 8<<20) }

@@ -39,17 +39,32 @@ func openProject(config string) (*project, error) {
 	return &project{config: config, dir: dir, root: root, module: module}, nil
 }
 
+// isConfig says what is wrong with a config that is no file.
 func isConfig(config string) error {
 	info, err := os.Stat(config)
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
-		return hinted{fmt.Errorf("%s does not exist", config), "write one with outboxgen init, or name it with --config"}
+		return hinted{fmt.Errorf("%s does not exist", config), missingConfig(config)}
 	case err != nil:
 		return err
 	case !info.Mode().IsRegular():
 		return hinted{fmt.Errorf("%s is not a file", config), "name the file with --config"}
 	}
 	return nil
+}
+
+// missingConfig says which file beside it may have been meant: events.yml, event.yaml.
+func missingConfig(config string) string {
+	const hint = "write one with outboxgen init, or name it with --config"
+	found, err := filepath.Glob(filepath.Join(filepath.Dir(config), "*.y*ml"))
+	if err != nil {
+		return hint
+	}
+	near := diag.Nearest(config, found)
+	if near == "" {
+		return hint
+	}
+	return fmt.Sprintf("did you mean %s? name it with --config", near)
 }
 
 func (p *project) close() { p.root.Close() }

@@ -3,6 +3,7 @@ package cli
 import (
 	"errors"
 	"fmt"
+	"slices"
 
 	"github.com/outboxgen/outboxgen/internal/diag"
 )
@@ -37,8 +38,25 @@ func (a *app) report(list diag.List) error {
 	case formatGitHub:
 		return diag.GitHub(a.stdout, list)
 	default:
-		return diag.Text(a.stderr, list)
+		if err := diag.Text(a.stderr, list); err != nil {
+			return err
+		}
+		return a.tellOfExplain(list)
 	}
+}
+
+// tellOfExplain ends findings with the way to more. What a person reads once too
+// often a machine doesn't read at all: other formats do without.
+func (a *app) tellOfExplain(list diag.List) error {
+	if len(list) == 0 {
+		return nil
+	}
+	rule := list[0].Rule
+	if slices.ContainsFunc(list, func(d diag.Diagnostic) bool { return d.Rule != rule }) {
+		rule = "RULE"
+	}
+	_, err := fmt.Fprintf(a.stderr, "outboxgen explain %s tells more\n", rule)
+	return err
 }
 
 // reportClean prints that there is no finding, where silence would not be data.

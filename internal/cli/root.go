@@ -11,6 +11,9 @@ import (
 	"strings"
 
 	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
+
+	"github.com/outboxgen/outboxgen/internal/diag"
 )
 
 // Exit codes.
@@ -51,19 +54,21 @@ func (a *app) root() *cobra.Command {
 			if !slices.Contains(formats, a.format) {
 				unknown := a.format
 				a.format = formatText
-				return hinted{fmt.Errorf("unknown format %q", unknown), "use text, json or github"}
+				return hinted{fmt.Errorf("unknown format %q", unknown), orNearest("use text, json or github", unknown, formats)}
 			}
 			return nil
 		},
 		RunE: func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
 	}
 	root.SuggestionsMinimumDistance = 2
+	root.SetFlagErrorFunc(unknownFlag)
 	root.CompletionOptions.HiddenDefaultCmd = true
 	flags := root.PersistentFlags()
 	flags.StringVarP(&a.config, "config", "f", defaultConfig, "the file that describes the events; paths in it count from its folder")
 	flags.StringVar(&a.format, "format", formatText, "how findings are printed: text, json or github")
 	flags.BoolVarP(&a.verbose, "verbose", "v", false, "say what is done and why, on stderr")
-	root.AddCommand(a.initCommand(), a.generateCommand(), a.checkCommand(), a.lockCommand(), a.breakingCommand(), a.schemaCommand(), a.versionCommand())
+	root.AddCommand(a.initCommand(), a.generateCommand(), a.checkCommand(), a.lockCommand(), a.breakingCommand(), a.schemaCommand(),
+		a.lintCommand(), a.explainCommand(), a.importCommand(), a.addCommand(), a.versionCommand())
 	return root
 }
 
@@ -77,6 +82,31 @@ func unknownCommand(root *cobra.Command, args []string) error {
 		hint = fmt.Sprintf("did you mean %s?", strings.Join(near, " or "))
 	}
 	return hinted{fmt.Errorf("unknown command %q", args[0]), hint}
+}
+
+// unknownFlag says which flag may have been meant.
+func unknownFlag(cmd *cobra.Command, err error) error {
+	unknown := (*pflag.NotExistError)(nil)
+	if !errors.As(err, &unknown) {
+		return err
+	}
+	var names []string
+	note := func(f *pflag.Flag) { names = append(names, f.Name) }
+	cmd.Flags().VisitAll(note)
+	cmd.InheritedFlags().VisitAll(note)
+	hint := cmd.CommandPath() + " --help lists the flags"
+	if near := diag.Nearest(unknown.GetSpecifiedName(), names); near != "" {
+		hint = fmt.Sprintf("did you mean --%s?", near)
+	}
+	return hinted{err, hint}
+}
+
+// orNearest is the hint that names the candidate nearest to word, or else the other.
+func orNearest(hint, word string, candidates []string) string {
+	if near := diag.Nearest(word, candidates); near != "" {
+		return fmt.Sprintf("did you mean %q?", near)
+	}
+	return hint
 }
 
 const defaultConfig = "events.yaml"

@@ -37,14 +37,31 @@ type Related struct {
 	Message string
 }
 
+// Severity is how much a finding weighs.
+type Severity int
+
+// The severities. SeverityError is the default.
+const (
+	SeverityError   Severity = iota
+	SeverityWarning          // the input works, and something about it should be otherwise
+)
+
+func (s Severity) String() string {
+	if s == SeverityWarning {
+		return "warning"
+	}
+	return "error"
+}
+
 // Diagnostic is one finding.
 type Diagnostic struct {
-	Pos     Pos
-	End     Pos    // the end of the text meant; zero when unknown
-	Rule    string // the rule's name in kebab-case, e.g. "unknown-type"
-	Message string // one line, lower case, no trailing dot, no Go type names
-	Hint    string // what to do, e.g. `did you mean "int64"?`; may be empty
-	Related []Related
+	Severity Severity
+	Pos      Pos
+	End      Pos    // the end of the text meant; zero when unknown
+	Rule     string // the rule's name in kebab-case, e.g. "unknown-type"
+	Message  string // one line, lower case, no trailing dot, no Go type names
+	Hint     string // what to do, e.g. `did you mean "int64"?`; may be empty
+	Related  []Related
 }
 
 // List is a set of findings. It is an error when it is not empty; use Err.

@@ -18,7 +18,7 @@ func GitHub(w io.Writer, l List) error {
 			properties = append(properties, "file="+escapeProperty(d.Pos.File))
 		}
 		properties = append(properties, place(d)...)
-		fmt.Fprintf(&b, "::error %s::%s\n", strings.Join(properties, ","), escapeData(body(d)))
+		fmt.Fprintf(&b, "::%s %s::%s\n", d.Severity, strings.Join(properties, ","), escapeData(body(d)))
 	}
 	_, err := io.WriteString(w, b.String())
 	return err

@@ -8,15 +8,16 @@ import (
 // jsonDiagnostic is the machine-readable form of a finding. Its keys are an
 // interface to other people's tools: add to them, never rename one.
 type jsonDiagnostic struct {
-	File    string        `json:"file"`
-	Line    int           `json:"line"` // 0: the whole file
-	Col     int           `json:"col"`
-	EndLine int           `json:"end_line"` // 0: not known
-	EndCol  int           `json:"end_col"`
-	Rule    string        `json:"rule"`
-	Message string        `json:"message"`
-	Hint    string        `json:"hint"`
-	Related []jsonRelated `json:"related"`
+	File     string        `json:"file"`
+	Line     int           `json:"line"` // 0: the whole file
+	Col      int           `json:"col"`
+	EndLine  int           `json:"end_line"` // 0: not known
+	EndCol   int           `json:"end_col"`
+	Severity string        `json:"severity"` // "error" or "warning"
+	Rule     string        `json:"rule"`
+	Message  string        `json:"message"`
+	Hint     string        `json:"hint"`
+	Related  []jsonRelated `json:"related"`
 }
 
 type jsonRelated struct {
@@ -34,7 +35,7 @@ func JSON(w io.Writer, l List) error {
 		j := jsonDiagnostic{
 			File: d.Pos.File, Line: d.Pos.Line, Col: d.Pos.Col,
 			EndLine: d.End.Line, EndCol: d.End.Col,
-			Rule: d.Rule, Message: d.Message, Hint: d.Hint,
+			Severity: d.Severity.String(), Rule: d.Rule, Message: d.Message, Hint: d.Hint,
 			Related: make([]jsonRelated, 0, len(d.Related)),
 		}
 		for _, r := range d.Related {

@@ -10,6 +10,7 @@ import (
 // editors and CI logs make clickable:
 //
 //	file:line:col: message [rule]
+//	file:line:col: warning: message [rule]
 //	    hint: what to do
 //	    file:line:col: first declared here
 //
@@ -20,6 +21,9 @@ func Text(w io.Writer, l List) error {
 		place := d.Pos.String()
 		if place != "" {
 			place += ": "
+		}
+		if d.Severity != SeverityError {
+			place += d.Severity.String() + ": "
 		}
 		fmt.Fprintf(&b, "%s%s [%s]\n", place, oneLine(d.Message), d.Rule)
 		if d.Hint != "" {

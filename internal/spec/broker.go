@@ -12,8 +12,11 @@ import (
 func (c *checker) readBroker(top object) {
 	b := &c.model.Broker
 	if e, ok := top.vals["broker"]; ok {
-		if o, ok := c.object(e.key, e.val, "broker", "stream", "exchange", "topic"); ok {
+		if o, ok := c.object(e.key, e.val, "broker", "stream", "exchange", "topic", "retention"); ok {
 			c.brokerPlace(o, &b.Stream, &b.Exchange, &b.Topic)
+			if n := c.optional(o, "retention"); n != nil {
+				b.Retention = c.duration(n, "broker.retention", "write how long a message can come back at most, such as 168h, or leave it out")
+			}
 		}
 	}
 	service := c.model.Service.Text

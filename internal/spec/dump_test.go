@@ -29,6 +29,15 @@ func dump(m *Model) string {
 		d.line("  schema %s", d.name(s))
 	}
 	d.line("broker stream %s, exchange %s, topic %s", d.name(m.Broker.Stream), d.name(m.Broker.Exchange), d.name(m.Broker.Topic))
+	if m.Broker.Retention > 0 {
+		d.line("  retention %s", m.Broker.Retention)
+	}
+	for _, i := range m.Lint.Ignore {
+		d.line("lint ignores %s, all %v", d.name(i.Rule), i.All)
+		for _, n := range i.Names {
+			d.line("  of %s", d.name(n))
+		}
+	}
 	for _, t := range m.Types {
 		d.named("type "+d.name(t.Name), t, 0)
 	}

@@ -139,7 +139,7 @@ func (c *checker) walk(root *node) {
 		c.problem(root, "empty-file", "the file holds no events", `begin with "version: 1"`)
 		return
 	}
-	keys := []string{"version", "service", "go", "outbox", "sql", "broker", "types", "events", "consumers"}
+	keys := []string{"version", "service", "go", "outbox", "sql", "broker", "types", "events", "consumers", "lint"}
 	if c.lock {
 		keys = []string{"version", "service", "outbox", "types", "events", "consumers", "retired"}
 	}
@@ -166,6 +166,7 @@ func (c *checker) walk(root *node) {
 	c.checkBroker()
 	c.checkRecursion()
 	c.checkGoNames()
+	c.readLint(o)
 }
 
 // version is read strictly: a file for another version of the grammar must

@@ -19,6 +19,7 @@ type Model struct {
 	Outbox OutboxConfig
 	SQL    SQLConfig
 	Broker BrokerConfig
+	Lint   LintConfig
 
 	Types     []*Named    // in file order
 	Events    []*Event    // in file order
@@ -93,6 +94,23 @@ type BrokerConfig struct {
 	Stream   Name // of NATS JetStream. Default the service in upper case, with underscores for dashes
 	Exchange Name // of RabbitMQ. Default the service
 	Topic    Name // of Kafka. Default the service
+
+	// Retention is how long the broker keeps a message, or delivers it again, at most.
+	// It changes nothing at the broker: it is what consumers' Retain is compared with.
+	// 0: not said.
+	Retention time.Duration
+}
+
+// LintConfig says which advice of outboxgen lint is not wanted.
+type LintConfig struct {
+	Ignore []LintIgnore // in file order
+}
+
+// LintIgnore switches a rule off, for all or for some names.
+type LintIgnore struct {
+	Rule  Name
+	All   bool
+	Names []Name // of events, consumers, types, or fields behind one of these: "Money.amount"
 }
 
 // EventBroker is where one event goes.
