@@ -68,8 +68,8 @@ verify: setup ## Simulate 30,000 plans, break every point on both databases and 
 	go run ./internal/verify/cmd/verify $(VERIFY_ARGS)
 
 .PHONY: verify-full
-verify-full: setup ## The same at full size, 300,000 plans and 18,000 experiments, hours (VERIFY_ARGS='-count 3': fewer)
-	$(SIM) -sim.seeds=300000
+verify-full: setup ## The same at full size, 300,000 plans and 18,000 experiments, hours (fewer: SEEDS=30000 VERIFY_ARGS='-count 3')
+	$(SIM) -sim.seeds=$(or $(SEEDS),300000)
 	go run ./internal/verify/cmd/verify -count 24 $(VERIFY_ARGS)
 
 .PHONY: soak
@@ -79,6 +79,15 @@ soak: setup ## Run millions of events through the relays and watch memory and co
 .PHONY: order
 order: setup ## Kill, stop and restart relays at full size and check the order (a quarter of an hour or more)
 	$(WITH_SERVERS) -- go run ./internal/faultrun $(ORDER_ARGS)
+
+.PHONY: fuzz
+fuzz: setup ## Fuzz every target, each for FUZZTIME (one minute)
+	@grep -rlE --include='*_test.go' '^func Fuzz' . | while read -r file; do \
+		for target in $$(sed -n 's/^func \(Fuzz[A-Za-z0-9]*\)(.*/\1/p' "$$file"); do \
+			echo "$$target in $$(dirname "$$file")"; \
+			go test -run '^$$' -fuzz "^$$target\$$" -fuzztime $(or $(FUZZTIME),1m) "$$(dirname "$$file")" || exit 1; \
+		done; \
+	done
 
 .PHONY: mutants
 mutants: setup ## Break our own code in dozens of ways and see the tests notice (a quarter of an hour; MUTANTS_ARGS='-run REGEXP')
@@ -92,7 +101,7 @@ consumerproof: setup ## Kill consumers, poison a queue and take the database awa
 broker-faults: setup ## Break real brokers in the middle of 20,000 events and read them back (BROKER=nats, rabbitmq, kafka or kfake, DB=, EVENTS=; a quarter of an hour)
 	$(WITH_SERVERS) $(if $(DB),-$(DB)) -- go run ./internal/brokerfaults $(if $(BROKER),-broker $(BROKER)) $(if $(EVENTS),-events $(EVENTS)) $(FAULT_ARGS)
 
-SIM = go test -count=1 -timeout 60m -run TestPlans ./internal/sim
+SIM = go test -count=1 -timeout 5h -run TestPlans ./internal/sim
 
 .PHONY: sim
 sim: setup ## Run writers, relays and consumers on simulated servers that break (SEED=n: that plan again; SEEDS=n: so many)

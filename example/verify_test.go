@@ -22,7 +22,7 @@ import (
 )
 
 func TestVerify(t *testing.T) {
-	dbtest.Each(t, func(t *testing.T, server dbtest.Database) { // your own: a DSN of an empty database
+	dbtest.Each(t, func(t *testing.T, server dbtest.Database) { // your own: outboxtest.ScratchDatabase(t, "user:password@tcp(host:port)/")
 		t.Parallel()
 		outboxtest.Verify(t, config(t, server.DSN))
 	})

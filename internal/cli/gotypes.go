@@ -4,7 +4,6 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
-	"maps"
 	"os"
 	"path/filepath"
 	"slices"
@@ -22,8 +21,7 @@ import (
 // element.
 func (m goModule) checkGoTypes(model *spec.Model) diag.List {
 	var problems diag.List
-	for _, kind := range slices.Sorted(maps.Keys(model.Go.Types)) {
-		t := model.Go.Types[kind]
+	for _, t := range model.GoTypes {
 		first, _, _ := strings.Cut(t.ImportPath, "/")
 		if strings.Contains(first, ".") || isStandard(first) || m.mayHave(first) {
 			continue

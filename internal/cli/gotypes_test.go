@@ -17,9 +17,7 @@ func TestGoTypes(t *testing.T) {
 	m := goModule{importPath: "shop/services/orders", dir: dir, goMod: []byte("module shop\nrequire (\n\tmoney v1.0.0\n\tlibs/text v1.0.0\n)\n")}
 	check := func(importPath string) diag.List {
 		pos := diag.Pos{File: "events.yaml", Line: 7, Col: 14}
-		return m.checkGoTypes(&spec.Model{Go: spec.GoConfig{Types: map[spec.Kind]spec.GoType{
-			spec.KindDecimal: {ImportPath: importPath, Ident: "Decimal", Pos: pos},
-		}}})
+		return m.checkGoTypes(&spec.Model{GoTypes: []spec.GoType{{ImportPath: importPath, Ident: "Decimal", Pos: pos}}})
 	}
 	for _, fine := range []string{
 		"time", "net/netip", "math/big", "encoding/json", "github.com/shopspring/decimal", "example.com/x",

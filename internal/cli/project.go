@@ -23,15 +23,23 @@ type project struct {
 	module goModule
 }
 
-func openProject(config string) (*project, error) {
+// checkConfig tells why the file can't be read that describes the events.
+func checkConfig(config string) error {
 	info, err := os.Stat(config)
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
-		return nil, hinted{fmt.Errorf("%s does not exist", config), "write one with outboxgen init, or name it with --config"}
+		return hinted{fmt.Errorf("%s does not exist", config), "write one with outboxgen init, or name it with --config"}
 	case err != nil:
-		return nil, err
+		return err
 	case !info.Mode().IsRegular():
-		return nil, hinted{fmt.Errorf("%s is not a file", config), "name the file with --config"}
+		return hinted{fmt.Errorf("%s is not a file", config), "name the file with --config"}
+	}
+	return nil
+}
+
+func openProject(config string) (*project, error) {
+	if err := checkConfig(config); err != nil {
+		return nil, err
 	}
 	dir := filepath.Dir(config)
 	module, err := moduleOf(dir)

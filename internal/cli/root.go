@@ -63,7 +63,7 @@ func (a *app) root() *cobra.Command {
 	flags.StringVarP(&a.config, "config", "f", defaultConfig, "the file that describes the events; paths in it count from its folder")
 	flags.StringVar(&a.format, "format", formatText, "how findings are printed: text, json or github")
 	flags.BoolVarP(&a.verbose, "verbose", "v", false, "say what is done and why, on stderr")
-	root.AddCommand(a.initCommand(), a.generateCommand(), a.checkCommand(), a.versionCommand())
+	root.AddCommand(a.initCommand(), a.generateCommand(), a.checkCommand(), a.schemaCommand(), a.versionCommand())
 	return root
 }
 

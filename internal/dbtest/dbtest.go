@@ -4,18 +4,15 @@
 package dbtest
 
 import (
-	"context"
-	"crypto/rand"
 	"database/sql"
-	"encoding/hex"
 	"errors"
 	"os"
 	"testing"
-	"time"
 
 	"github.com/go-sql-driver/mysql"
 
 	"github.com/outboxgen/outboxgen/internal/dbserver"
+	"github.com/outboxgen/outboxgen/internal/scratchdb"
 )
 
 // Database is a schema of a test's own, empty at first, with utf8mb4 as its
@@ -52,60 +49,24 @@ func New(t testing.TB, f dbserver.Flavor) Database {
 // and drop databases.
 func On(t testing.TB, f dbserver.Flavor, dsn string) Database {
 	t.Helper()
-	cfg, err := mysql.ParseDSN(dsn)
+	db, err := scratchdb.Create(dsn)
 	if err != nil {
-		t.Fatalf("the %v server's DSN is not one of go-sql-driver/mysql", f)
-	}
-	random := make([]byte, 6)
-	_, _ = rand.Read(random) // never fails
-	name := "outboxgen_test_" + hex.EncodeToString(random)
-
-	cfg.DBName = ""
-	admin := cfg.Clone()
-	if err := run(admin, "CREATE DATABASE "+name+" CHARACTER SET utf8mb4"); err != nil {
 		t.Fatalf("create a schema on %v: %v", f, err)
 	}
-	t.Cleanup(func() { drop(t, admin, name) })
-	cfg.DBName = name
-	return Database{Flavor: f, Name: name, DSN: cfg.FormatDSN(), Addr: cfg.Addr}
+	t.Cleanup(func() { drop(t, db) })
+	return Database{Flavor: f, Name: db.Name, DSN: db.DSN, Addr: db.Addr}
 }
 
 // drop fails the test only for what the test did wrong: a server that it
 // killed is its own business.
-func drop(t testing.TB, admin *mysql.Config, name string) {
-	// Without the bound a forgotten transaction makes DROP wait for a day
-	// (MariaDB) or a year (MySQL).
-	err := run(admin, "SET SESSION lock_wait_timeout = 10", "DROP DATABASE "+name)
-	var lockWait *mysql.MySQLError
-	switch {
+func drop(t testing.TB, db *scratchdb.Database) {
+	switch err := db.Drop(); {
 	case err == nil:
-	case errors.As(err, &lockWait) && lockWait.Number == 1205:
-		t.Errorf("drop the schema %s: the test left a transaction open: %v", name, err)
+	case errors.Is(err, scratchdb.ErrOpenTransaction):
+		t.Errorf("drop the schema %s: %v", db.Name, err)
 	default:
-		t.Logf("drop the schema %s: %v", name, err)
+		t.Logf("drop the schema %s: %v", db.Name, err)
 	}
-}
-
-func run(cfg *mysql.Config, stmts ...string) error {
-	connector, err := mysql.NewConnector(cfg)
-	if err != nil {
-		return err
-	}
-	db := sql.OpenDB(connector)
-	defer db.Close()
-	ctx, cancel := context.WithTimeout(context.Background(), 30*time.Second)
-	defer cancel()
-	conn, err := db.Conn(ctx)
-	if err != nil {
-		return err
-	}
-	defer conn.Close()
-	for _, stmt := range stmts {
-		if _, err := conn.ExecContext(ctx, stmt); err != nil {
-			return err
-		}
-	}
-	return nil
 }
 
 // Config is the DSN as a new configuration, to change before it is used.
@@ -135,7 +96,7 @@ func (d Database) Open(t testing.TB) *sql.DB {
 // Exec runs statements in order, each on its own, on a connection of its own.
 func (d Database) Exec(t testing.TB, stmts ...string) {
 	t.Helper()
-	if err := run(d.Config(), stmts...); err != nil {
+	if err := scratchdb.Exec(d.Config(), stmts...); err != nil {
 		t.Fatalf("exec on %v: %v", d.Flavor, err)
 	}
 }

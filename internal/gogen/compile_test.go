@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"go/format"
 	"path/filepath"
+	"regexp"
 	"strings"
 	"testing"
 
@@ -26,7 +27,7 @@ func TestCompile(t *testing.T) {
 	add("everything", everything("", allKinds()...))
 
 	m.write("kinds/v2/kinds.go", read(t, "testdata/kinds.go.txt"))
-	for name, alias := range map[string]string{"p": "p", "outbox": "outbox", "json": "json", "data": "data", "next": "next", "d": "d", "old": "old", "upcaster": "upcaster"} {
+	for name, alias := range map[string]string{"p": "p", "inbox": "inbox", "outbox": "outbox", "json": "json", "data": "data", "next": "next", "d": "d", "old": "old", "upcaster": "upcaster"} {
 		m.write("named/"+name+"/type.go", "package "+alias+"\n\n// Decimal is a decimal.\ntype Decimal struct{ S string }\n\n"+
 			"func (d Decimal) MarshalText() ([]byte, error) { return []byte(d.S), nil }\n"+
 			"func (d *Decimal) UnmarshalText(t []byte) error { d.S = string(t); return nil }\n")
@@ -34,6 +35,7 @@ func TestCompile(t *testing.T) {
 		add("versionslike"+name, strings.Replace(versions, "github.com/shopspring/decimal.Decimal", testModule+"/named/"+name+".Decimal", 1))
 	}
 	add("custom", everything(customTypes(), allKinds()...))
+	add("fields", goTypesOfFields(everything("", allKinds()...)))
 	add("reserved", read(t, "testdata/reserved.yaml"))
 	for _, name := range []string{"outbox", "json", "errors", "ctx", "m", "outboxdb", "lanelease"} {
 		add("package"+name, strings.Replace(example, "package: orderevents", "package: "+name, 1))
@@ -47,7 +49,7 @@ func TestCompile(t *testing.T) {
 	files = append(files, m.add("hostile", input(t, model))...)
 
 	m.mustRun("vet", "./...")
-	m.mustRun("test", "-vet=off", "./example/...", "./versions/...", "./versionslikep/...", "./everything/...", "./custom/...", "./reserved/...", "./hostile/...")
+	m.mustRun("test", "-vet=off", "./example/...", "./versions/...", "./versionslikep/...", "./everything/...", "./custom/...", "./fields/...", "./reserved/...", "./hostile/...")
 	for _, f := range files {
 		checkFormatted(t, m.dir, f)
 	}
@@ -143,5 +145,30 @@ func customTypes() string {
     float64: ` + own + `Float64
     bytes: ` + own + `Bytes
     json: ` + own + `JSON
+    Colour: ` + own + `Colour
+    Point: ` + own + `Point
 `
 }
+
+// goTypesOfFields gives every field of a scalar or a declared type a Go type of its own.
+func goTypesOfFields(yaml string) string {
+	own := map[string]string{"Colour": "Colour", "Point": "Point", "decimal": "github.com/shopspring/decimal.Decimal", "timestamp": "time.Time"}
+	for _, name := range []string{"UUID", "Date", "Duration", "String", "Bool", "Int32", "Int64", "Float64", "Bytes", "JSON"} {
+		own[strings.ToLower(name)] = name
+	}
+	return field.ReplaceAllStringFunc(yaml, func(line string) string {
+		part := field.FindStringSubmatch(line)
+		goType, ok := own[part[3]]
+		if !ok {
+			return line
+		}
+		if !strings.Contains(goType, ".") {
+			goType = testModule + "/kinds/v2." + goType
+		}
+		return fmt.Sprintf("%s{ type: %q, go_type: %s }", part[1], part[2], goType)
+	})
+}
+
+// field is a field on a line of its own: its name, its type, and what a list or a map
+// of it holds in the end.
+var field = regexp.MustCompile(`(?m)^(      (?:required|maybe|items|maybe_items|index|maybe_index|grid|groups|rows|deep)\??: )((?:list<|map<)*(\w+)>*)$`)

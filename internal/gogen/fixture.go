@@ -2,6 +2,7 @@ package gogen
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/outboxgen/outboxgen/internal/diag"
@@ -23,6 +24,8 @@ type sample struct {
 	b    strings.Builder
 	path []string // the structs that the value stands in
 	n    int
+
+	foreign int // how many structs with a Go type of the user's own the value stands in
 
 	members map[string]string // of the payload itself
 }
@@ -89,19 +92,17 @@ func (s *sample) stop(t *spec.Type) bool {
 	if t.Elem != nil {
 		return false // an empty one will do
 	}
-	inside := structIn(t)
-	for _, outer := range s.path {
-		if outer == inside {
-			return true
-		}
-	}
-	return false
+	return t.Kind == spec.KindStruct && slices.Contains(s.path, t.Named.GoName)
 }
 
 func (s *sample) value(name string, t *spec.Type) {
 	s.n++
 	switch t.Kind {
 	case spec.KindStruct:
+		if t.Go != nil {
+			s.foreign++
+			defer func() { s.foreign-- }()
+		}
 		s.object(t.Named.GoName, t.Named.Fields)
 	case spec.KindEnum:
 		s.b.WriteString(`"` + t.Named.Enum[0].Name.Text + `"`)
@@ -126,7 +127,6 @@ func (s *sample) value(name string, t *spec.Type) {
 // scalar is a value that a Go type of the user's own should write as it read
 // it, too: a decimal without a trailing zero, which many of them drop.
 func (s *sample) scalar(name string, t *spec.Type) string {
-	_, custom := s.g.customType(t)
 	switch t.Kind {
 	case spec.KindString:
 		return `"` + name + `"`
@@ -139,7 +139,7 @@ func (s *sample) scalar(name string, t *spec.Type) string {
 	case spec.KindFloat64:
 		return "0.5"
 	case spec.KindDecimal:
-		if custom {
+		if t.Go != nil || s.foreign > 0 {
 			return `"12.5"`
 		}
 		return `"12.50"`

@@ -1,13 +1,9 @@
 package gogen
 
 import (
-	"maps"
 	"path"
 	"regexp"
-	"slices"
 	"strings"
-
-	"github.com/outboxgen/outboxgen/internal/spec"
 )
 
 const uuidPath = "github.com/google/uuid"
@@ -23,8 +19,7 @@ func (g *generator) nameImports() {
 		g.outboxdb:  "outboxdb",
 		g.pkg:       g.model.Go.Package.Text,
 	}
-	for _, kind := range slices.Sorted(maps.Keys(g.model.Go.Types)) {
-		t := g.model.Go.Types[kind]
+	for _, t := range g.model.GoTypes {
 		if _, ours := g.names[t.ImportPath]; ours {
 			continue
 		}
@@ -45,9 +40,9 @@ func (g *generator) importName(importPath string) string {
 	return path.Base(importPath)
 }
 
-var localName = regexp.MustCompile(`^([ikv][0-9]*|[cdmps]|data|err|next|verb|plain|shown|any)$`)
+var localName = regexp.MustCompile(`^([ikv][0-9]*|[cdmps]|data|err|next|verb|plain|shown|any|inbox)$`)
 
-// isLocalName reports names that the bodies of events.gen.go and upcasts.gen.go
+// isLocalName reports names that the bodies of events.gen.go and upcasts.gen.go, or the package,
 // declare, where a package of go.types is used too.
 func isLocalName(name string) bool { return localName.MatchString(name) }
 
@@ -70,9 +65,3 @@ func assumedName(importPath string) string {
 }
 
 var majorVersion = regexp.MustCompile(`^v[0-9]+$`)
-
-// customType returns the Go type that go.types gives a scalar.
-func (g *generator) customType(t *spec.Type) (spec.GoType, bool) {
-	custom, ok := g.model.Go.Types[t.Kind]
-	return custom, ok
-}

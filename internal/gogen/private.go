@@ -2,10 +2,12 @@ package gogen
 
 import (
 	"fmt"
+	"slices"
 
 	"github.com/dave/jennifer/jen"
 
 	"github.com/outboxgen/outboxgen/internal/diag"
+	"github.com/outboxgen/outboxgen/internal/spec"
 )
 
 // hiddenValue is what is printed in place of a private field.
@@ -48,7 +50,7 @@ func (f *file) hidePrivate(s structType) {
 func (f *file) printShown(s structType) []jen.Code {
 	var fields, values []jen.Code
 	for _, field := range s.fields {
-		if field.PII {
+		if isPrivate(field) {
 			fields = append(fields, jen.Id(field.GoName).String())
 			values = append(values, keyed(field.GoName, jen.Lit(hiddenValue)))
 			continue
@@ -68,11 +70,29 @@ func (f *file) print(value jen.Code) jen.Code {
 
 func hasPII(s structType) bool {
 	for _, field := range s.fields {
-		if field.PII {
+		if isPrivate(field) {
 			return true
 		}
 	}
 	return false
+}
+
+// isPrivate reports a field whose value isn't printed: it is marked, or a Go type of
+// the user's own stands for a type that holds one which is. What that prints isn't known.
+func isPrivate(field *spec.Field) bool {
+	t := field.Type.Innermost()
+	return field.PII || t.Go != nil && t.Named != nil && declaresPII(t.Named, nil)
+}
+
+func declaresPII(n *spec.Named, seen []*spec.Named) bool {
+	if slices.Contains(seen, n) {
+		return false
+	}
+	seen = append(seen, n)
+	return slices.ContainsFunc(n.Fields, func(f *spec.Field) bool {
+		inner := f.Type.Innermost().Named
+		return f.PII || inner != nil && declaresPII(inner, seen)
+	})
 }
 
 // checkMethodName reports a field with the name of one of these methods.

@@ -24,11 +24,7 @@ func (g *generator) collectTypes() {
 	var visit func(n *spec.Named, sentence string)
 	visitFields := func(fields []*spec.Field) {
 		for _, f := range fields {
-			t := f.Type
-			for t.Elem != nil {
-				t = t.Elem
-			}
-			if t.Named != nil && t.Named.Inline {
+			if t := f.Type.Innermost(); t.Named != nil && t.Named.Inline {
 				visit(t.Named, "is the type of the field "+f.Name.Text+".")
 			}
 		}
@@ -45,6 +41,9 @@ func (g *generator) collectTypes() {
 		}
 	}
 	for _, n := range g.model.Types {
+		if n.Go != nil {
+			continue // somebody else has written it
+		}
 		visit(n, "is the type "+n.Name.Text+" of events.yaml.")
 	}
 	for _, e := range g.model.Events {
@@ -82,7 +81,7 @@ func (g *generator) closure(is func(*spec.Type) bool) map[string]bool {
 				continue
 			}
 			for _, f := range s.fields {
-				if is == nil && f.PII || is != nil && is(f.Type) || set[structIn(f.Type)] {
+				if is == nil && isPrivate(f) || is != nil && is(f.Type) || set[structIn(f.Type)] {
 					set[s.goName] = true
 					changed = true
 				}
@@ -92,12 +91,9 @@ func (g *generator) closure(is func(*spec.Type) bool) map[string]bool {
 	return set
 }
 
-// structIn returns the struct at the bottom of a type, or "".
+// structIn returns the generated struct at the bottom of a type, or "".
 func structIn(t *spec.Type) string {
-	for t.Elem != nil {
-		t = t.Elem
-	}
-	if t.Kind == spec.KindStruct {
+	if t = t.Innermost(); t.Kind == spec.KindStruct && t.Go == nil {
 		return t.Named.GoName
 	}
 	return ""
@@ -112,16 +108,15 @@ func (g *generator) isNilable(t *spec.Type) bool {
 	case spec.KindList, spec.KindMap:
 		return true
 	case spec.KindBytes, spec.KindJSON:
-		_, custom := g.customType(t)
-		return !custom
+		return t.Go == nil
 	}
 	return false
 }
 
 // goType is the Go type of a required value.
 func (f *file) goType(t *spec.Type) *jen.Statement {
-	if custom, ok := f.g.customType(t); ok {
-		return f.qual(custom.ImportPath, custom.Ident)
+	if t.Go != nil {
+		return f.qual(t.Go.ImportPath, t.Go.Ident)
 	}
 	switch t.Kind {
 	case spec.KindDecimal:

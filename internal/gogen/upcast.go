@@ -20,22 +20,20 @@ func upcastFunc(v *spec.Version) string {
 // can read.
 func (g *generator) upcastFails(v *spec.Version) bool {
 	for _, field := range v.Upcast.Filled {
-		if g.readsDefault(field) {
+		if readsDefault(field) {
 			return true
 		}
 	}
 	for _, c := range v.Upcast.Copied {
-		if c.Default && g.readsDefault(c.To) {
+		if c.Default && readsDefault(c.To) {
 			return true
 		}
 	}
 	return false
 }
 
-func (g *generator) readsDefault(field *spec.Field) bool {
-	_, custom := g.customType(field.Type)
-	return custom
-}
+// readsDefault reports a default that only a Go type of the user's own can read.
+func readsDefault(field *spec.Field) bool { return field.Type.Go != nil }
 
 // upcast writes the function that makes a version of the one before, as far as no
 // user code is needed.
@@ -116,7 +114,7 @@ func (f *file) copied(c *spec.Copy) jen.Code {
 // defaultValue is a field's default.
 func (f *file) defaultValue(field *spec.Field) jen.Code {
 	encoded, t := field.Default.JSON, field.Type
-	if f.g.readsDefault(field) {
+	if readsDefault(field) {
 		return f.outbox("Default").Types(f.goType(t)).Call(jen.Op("&").Id("d"), jen.Lit(field.Name.Text), text(encoded))
 	}
 	switch t.Kind {

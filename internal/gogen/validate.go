@@ -51,7 +51,7 @@ func (f *file) checkField(b *jen.Group, field *spec.Field) {
 		b.If(value().Op("!=").Nil()).BlockFunc(func(b *jen.Group) { f.check(b, field.Type, label, value(), 1) })
 	default:
 		deref := jen.Op("*").Add(value())
-		if _, custom := f.g.customType(field.Type); !custom && (field.Type.Kind == spec.KindEnum || field.Type.Kind == spec.KindStruct) {
+		if field.Type.Go == nil && (field.Type.Kind == spec.KindEnum || field.Type.Kind == spec.KindStruct) {
 			deref = value() // Go dereferences for a method
 		}
 		b.If(value().Op("!=").Nil()).BlockFunc(func(b *jen.Group) { f.check(b, field.Type, label, deref, 1) })
@@ -67,7 +67,7 @@ func (f *file) check(b *jen.Group, t *spec.Type, label, value jen.Code, depth in
 	call := func(method string, args ...jen.Code) {
 		b.Id("c").Dot(method).Call(append([]jen.Code{label}, args...)...)
 	}
-	if _, custom := f.g.customType(t); custom {
+	if t.Go != nil {
 		call("Value", value)
 		return
 	}
@@ -141,7 +141,7 @@ func (g *generator) hasChecks(t *spec.Type, element bool) bool {
 
 // checksItself is hasChecks without the structs below.
 func (g *generator) checksItself(t *spec.Type, element bool) bool {
-	if _, custom := g.customType(t); custom || element && g.refusesNil(t) {
+	if t.Go != nil || element && g.refusesNil(t) {
 		return true
 	}
 	switch t.Kind {

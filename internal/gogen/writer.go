@@ -77,12 +77,11 @@ func (f *file) writer(e *spec.Event, v *spec.Version, payload string) {
 // Go type of the user's own.
 func (f *file) aggregateID(field *spec.Field) jen.Code {
 	value := jen.Id("payload").Dot(field.GoName)
-	_, custom := f.g.customType(field.Type)
 	switch field.Type.Kind {
 	case spec.KindUUID:
 		return value.Dot("String").Call()
 	case spec.KindString:
-		if custom {
+		if field.Type.Go != nil {
 			return jen.String().Parens(value)
 		}
 		return value
@@ -96,7 +95,7 @@ func (f *file) aggregateVersion(field *spec.Field) jen.Code {
 }
 
 func (f *file) int64(field *spec.Field, value *jen.Statement) jen.Code {
-	if _, custom := f.g.customType(field.Type); !custom && field.Type.Kind == spec.KindInt64 {
+	if field.Type.Go == nil && field.Type.Kind == spec.KindInt64 {
 		return value
 	}
 	return jen.Int64().Parens(value)

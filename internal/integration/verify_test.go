@@ -2,22 +2,26 @@ package integration
 
 import (
 	"context"
+	"database/sql"
 	"errors"
 	"fmt"
 	"log/slog"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
 	"time"
 
+	"github.com/go-sql-driver/mysql"
 	"github.com/google/uuid"
 
 	"github.com/outboxgen/outboxgen/internal/dbserver"
 	"github.com/outboxgen/outboxgen/internal/dbtest"
 	"github.com/outboxgen/outboxgen/internal/history"
 	"github.com/outboxgen/outboxgen/internal/record"
+	rows "github.com/outboxgen/outboxgen/internal/variants/rows/gen/orderevents"
 	"github.com/outboxgen/outboxgen/runtime/outbox"
 	"github.com/outboxgen/outboxgen/runtime/outboxtest"
 )
@@ -87,7 +91,7 @@ func TestVerifySound(t *testing.T) {
 				if err != nil {
 					t.Fatal(err)
 				}
-				if r.Result != record.Pass || len(r.Injections) != 10 || r.Counts.BrokerMessages <= r.Counts.CommittedRequests ||
+				if r.Result != record.Pass || len(r.Injections) != 12 || r.Counts.BrokerMessages <= r.Counts.CommittedRequests ||
 					r.Counts.Duplicates < 3 || r.Counts.LostLeases < 1 || r.Versions.Application != "integration" {
 					t.Errorf("%+v", r)
 				}
@@ -157,6 +161,14 @@ func (h forgetful) Handle(ctx context.Context, e outbox.Envelope) (outbox.Handli
 		return outbox.NotHandled, err
 	}
 	return outbox.Applied, nil
+}
+
+// unsure is a consumer that takes what it has done for a failure.
+type unsure struct{ outbox.Handler }
+
+func (h unsure) Handle(ctx context.Context, e outbox.Envelope) (outbox.Handling, error) {
+	_, err := h.Handler.Handle(ctx, e)
+	return outbox.NotHandled, errors.Join(errors.New("not sure"), err)
 }
 
 // unfenced is a store that marks whatever it published.
@@ -241,21 +253,40 @@ func TestVerifyBroken(t *testing.T) {
 		}, []string{"(effect-not-committed)", "had its effect 2 times", "hint: make the change with the tx"}, "(before-commit)"},
 		{"the effect is forgotten", func(c *outboxtest.Config) {
 			c.Consumers[0].New = handling(func(context.Context, *outbox.Tx, outbox.Envelope) error { return nil })
-		}, []string{"I4, ", "has its dedup row and no effect"}, ""},
+		}, []string{"Config.Consumers[0].Effects, or the handler: consumer order-state has applied the event", "counts 0 of it, not 1"}, "(before-commit)"},
 		{"no dedup rows", func(c *outboxtest.Config) {
 			sound := c.Consumers[0].New
 			c.Consumers[0].New = func(db *outbox.DB) outbox.Handler { return forgetful{sound(db), db} }
-		}, []string{"I5, ", "was acknowledged without a dedup row", "the rest was not tried", "the injection consumed-not-acknowledged was not made"}, ""},
+		}, []string{"I5, ", "was acknowledged without a dedup row", "INCONCLUSIVE: not everything came to its end after no-fault, so that the rest was not tried: before-commit, commit-reply-lost,"}, "(before-commit)"},
 		{"a handler that always fails", func(c *outboxtest.Config) {
 			c.Consumers[0].New = handling(func(context.Context, *outbox.Tx, outbox.Envelope) error { return outbox.Permanent(errors.New("never")) })
-		}, []string{"parked it: its handler fails without any fault"}, ""},
+		}, []string{"(no-fault)", "parked it: its handler fails without any fault", "its reason: never", "the rest was not tried"}, "(before-commit)"},
+		{"a handler that fails each time", func(c *outboxtest.Config) {
+			do := orderState(func(context.Context, *outbox.Tx, outbox.Envelope) error {
+				return errors.New("no stock of " + privateValue)
+			})
+			c.Consumers[0].New = func(db *outbox.DB) outbox.Handler {
+				return rows.NewOrderState(db, do, &outbox.ConsumerConfig{Attempts: 100, Logger: slog.New(slog.DiscardHandler)})
+			}
+			c.Patience = time.Hour // what can't succeed is not waited for
+		}, []string{"(no-fault)", "but: consumer order-state is not done with the event: it has failed 3 times", "its last error: no stock of [private]", "the rest was not tried"}, privateValue},
+		{"a handler that never acknowledges", func(c *outboxtest.Config) {
+			sound := c.Consumers[0].New
+			c.Consumers[0].New = func(db *outbox.DB) outbox.Handler { return unsure{sound(db)} }
+		}, []string{"(no-fault)", "but: consumer order-state is done with the event, and it is not acknowledged\n    its last error: not sure", "hint: Handle has to return no error"}, "(before-commit)"},
 		{"marks without a fence", func(c *outboxtest.Config) {
 			c.NewStore = func(db *outbox.DB) outbox.Store { return unfenced{lanesKind.newStore(db), db} }
 		}, []string{"(expired-lease-late-mark)", "under a lease that was no longer its own"}, "(before-commit)"},
 		{"a broker that keeps nothing", func(c *outboxtest.Config) {
 			c.Publisher = losing{}
 			c.Subscribe = func(ctx context.Context, _ outbox.Handler) error { <-ctx.Done(); return nil }
-		}, []string{"had no effect", "the rest was not tried"}, ""},
+		}, []string{"consumer order-state is not done with the event: it was never handed to it", "hint: do Publisher and Subscribe", "the rest was not tried"}, ""},
+		{"a broker that takes nothing", func(c *outboxtest.Config) {
+			broker := outboxtest.NewBroker(outboxtest.BrokerConfig{Logger: slog.New(slog.DiscardHandler)})
+			broker.OnPublish(func(outbox.Envelope) error { return outbox.PublishUnavailable(errors.New("no such exchange")) })
+			t.Cleanup(broker.Close)
+			c.Publisher, c.Subscribe = broker, broker.Subscribe
+		}, []string{"the event is not marked as published: it is PENDING", "the relay's last error: publish: ", "no such exchange", "hint: does NewStore"}, ""},
 		{"a consumer on a pool of its own", func(c *outboxtest.Config) {
 			own, sound := open(t, c.DSN), c.Consumers[0].New
 			c.Consumers[0].New = func(*outbox.DB) outbox.Handler { return sound(own) }
@@ -283,7 +314,65 @@ func TestVerifyBroken(t *testing.T) {
 				go func() { <-forever }()
 				return applies(ctx, tx, e.ID)
 			})
-		}, []string{"I13, ", "goroutines are left"}, "(before-commit)"},
+		}, []string{"I13, ", "goroutines are left", "\n  left: ", " goroutines in github.com/outboxgen/outboxgen/internal/integration.TestVerifyBroken.", "(verify_test.go:"}, "(before-commit)"},
+		{"a writer leaves its transaction open", func(c *outboxtest.Config) {
+			write := c.Write
+			c.Write = func(ctx context.Context, db *outbox.DB, r request) (outbox.Outcome, error) {
+				if _, err := db.BeginTx(ctx, nil); err != nil {
+					return outbox.RolledBack, err
+				}
+				return write(ctx, db, r)
+			}
+		}, []string{"I13, ", "1 connections are left", "left: 1 connections in use that writer got from its pool, at no-fault: a transaction was not ended"}, "(before-commit)"},
+		{"Effects leaves its rows open", func(c *outboxtest.Config) {
+			c.Consumers[0].Effects = func(ctx context.Context, db *outbox.DB, r request) (n int, err error) {
+				open, err := db.QueryContext(ctx, "SELECT 1 FROM applied WHERE event_id = ?", r.EventID) //nolint:sqlclosecheck // that is the fault
+				for err == nil && n == 0 && open.Next() {
+					n++
+				}
+				return n, err
+			}
+		}, []string{"I13, ", "in use that Business, an Effects or a New got from its pool, at the end"}, "(before-commit)"},
+		{"Business has no row", func(c *outboxtest.Config) { c.Business += " WHERE request_id = 'other'" },
+			[]string{"Config.Business, or Config.Write: ", "of the 0 rows that the query Business returns none has"}, "INCONCLUSIVE"},
+		{"Business has another id", func(c *outboxtest.Config) {
+			c.Business = "SELECT request_id, '01900000-0000-7000-8000-000000000001' FROM placed"
+		},
+			[]string{"Config.Business, or Config.Write: ", "another id in its second column"}, "INCONCLUSIVE"},
+		{"Business has a row twice", func(c *outboxtest.Config) { c.Business += " UNION ALL " + c.Business },
+			[]string{"Config.Business: the query returns 2 rows of one request"}, "INCONCLUSIVE"},
+		{"Effects counts nothing", func(c *outboxtest.Config) {
+			c.Consumers[0].Effects = func(context.Context, *outbox.DB, request) (int, error) { return 0, nil }
+		}, []string{"Config.Consumers[0].Effects, or the handler: ", "counts 0 of it, not 1"}, "INCONCLUSIVE"},
+		{"Effects counts everything", func(c *outboxtest.Config) {
+			c.Consumers[0].Effects = func(ctx context.Context, db *outbox.DB, _ request) (n int, err error) {
+				err = db.QueryRowContext(ctx, "SELECT COUNT(*) FROM applied").Scan(&n)
+				return n, err
+			}
+		}, []string{"Config.Consumers[0].Effects: it counts 1 for a request that was never made"}, "INCONCLUSIVE"},
+		{"no event is written", func(c *outboxtest.Config) {
+			c.Write = func(ctx context.Context, db *outbox.DB, r request) (outbox.Outcome, error) {
+				return outbox.InTx(ctx, db, func(tx *outbox.Tx) error {
+					_, err := tx.ExecContext(ctx, "INSERT INTO placed (request_id, event_id) VALUES (?, ?)", r.ID, r.EventID)
+					return err
+				})
+			}
+		}, []string{"Config.Write: it returned committed, and there are 0 new events in the outbox"}, "INCONCLUSIVE"},
+		{"a write that fails", func(c *outboxtest.Config) {
+			c.Write = func(context.Context, *outbox.DB, request) (outbox.Outcome, error) {
+				return outbox.RolledBack, errors.New("no " + privateValue)
+			}
+		}, []string{"injection no-fault: Write of a request, without any fault till then, returned rolled back: no [private]"}, privateValue},
+		{"a write that fails without an error", func(c *outboxtest.Config) {
+			c.Write = func(context.Context, *outbox.DB, request) (outbox.Outcome, error) { return outbox.Unknown, nil }
+		}, []string{"injection no-fault: Write of a request, without any fault till then, returned unknown: without an error"}, ""},
+		{"all is told as committed", func(c *outboxtest.Config) {
+			write := c.Write
+			c.Write = func(ctx context.Context, db *outbox.DB, r request) (outbox.Outcome, error) {
+				_, _ = write(ctx, db, r)
+				return outbox.Committed, nil
+			}
+		}, []string{"(before-commit)", "but: the writer was told committed\n    hint: return what outbox.InTx returns"}, "I11, "},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			t.Parallel()
@@ -292,6 +381,9 @@ func TestVerifyBroken(t *testing.T) {
 			c.spoil(&cfg)
 			got := failure(t, func(t testing.TB) { outboxtest.Verify(t, cfg) })
 			t.Log(got)
+			if strings.Contains(got, "%!") || strings.Contains(got, "nil>") || strings.Contains(got, "  ,") {
+				t.Error("the message has a hole")
+			}
 			for _, want := range c.want {
 				if !strings.Contains(got, want) {
 					t.Errorf("the message lacks %q", want)
@@ -308,6 +400,143 @@ func TestVerifyBroken(t *testing.T) {
 			}
 		})
 	}
+}
+
+// A handler that gets an error from the database has to return it, whichever of its
+// statements it is.
+func TestVerifySwallowed(t *testing.T) {
+	log := func(ctx context.Context, tx outbox.DBTX, id uuid.UUID) error {
+		_, err := tx.ExecContext(ctx, "UPDATE placed SET request_id = request_id WHERE event_id = ?", id)
+		return err
+	}
+	swallows := func(numbers ...uint16) func(error) error {
+		return func(err error) error {
+			var answer *mysql.MySQLError
+			if errors.As(err, &answer) && (numbers == nil || slices.Contains(numbers, answer.Number)) {
+				return nil
+			}
+			return err
+		}
+	}
+	for n, c := range []struct {
+		name   string
+		handle orderState
+		want   []string // none: it passes
+	}{
+		{"every error", func(ctx context.Context, tx *outbox.Tx, e outbox.Envelope) error {
+			return swallows()(applies(ctx, tx, e.ID))
+		}, []string{"the error 1062 of its statement 1; 0 effects", "the error 1406 of its statement 1; 0 effects"}},
+		{"a duplicate of another constraint", func(ctx context.Context, tx *outbox.Tx, e outbox.Envelope) error {
+			return swallows(1062)(applies(ctx, tx, e.ID))
+		}, []string{"the error 1062 of its statement 1; 0 effects"}},
+		{"of the second statement", func(ctx context.Context, tx *outbox.Tx, e outbox.Envelope) error {
+			if err := log(ctx, tx, e.ID); err != nil {
+				return err
+			}
+			return swallows(1406)(applies(ctx, tx, e.ID))
+		}, []string{"the error 1406 of its statement 2; 0 effects"}},
+		{"of a prepared statement", func(ctx context.Context, tx *outbox.Tx, e outbox.Envelope) error {
+			s, err := tx.PrepareContext(ctx, "INSERT INTO applied (event_id) VALUES (?)")
+			if err != nil {
+				return swallows(1406)(err)
+			}
+			defer s.Close()
+			_, err = s.ExecContext(ctx, e.ID.String())
+			return err
+		}, []string{"the error 1406 of its statement 1; 0 effects"}},
+		{"of what it can do without", func(ctx context.Context, tx *outbox.Tx, e outbox.Envelope) error {
+			_ = log(ctx, tx, e.ID)
+			return applies(ctx, tx, e.ID)
+		}, nil},
+		{"that it takes for permanent", func(ctx context.Context, tx *outbox.Tx, e outbox.Envelope) error {
+			if err := applies(ctx, tx, e.ID); err != nil {
+				return outbox.Permanent(err)
+			}
+			return nil
+		}, nil},
+	} {
+		run := func(t *testing.T, server dbtest.Database) {
+			t.Parallel()
+			cfg := soundConfig(t, lanesKind, server)
+			cfg.Consumers[0].New = handling(c.handle)
+			if c.want == nil {
+				outboxtest.Verify(t, cfg)
+				return
+			}
+			got := failure(t, func(t testing.TB) { outboxtest.Verify(t, cfg) })
+			t.Log(got)
+			for _, want := range append(c.want,
+				"FAIL: the database answers a statement of the handler's with an error (handler-statement-error)",
+				"but: consumer order-state: the handler got an error from the database and returned nil: ",
+				"hint: return the error of every statement",
+			) {
+				if !strings.Contains(got, want) {
+					t.Errorf("the message lacks %q", want)
+				}
+			}
+			if n := strings.Count(got, "and returned nil"); n != len(c.want) || strings.Contains(got, "(before-commit)") {
+				t.Errorf("%d are told, want %d", n, len(c.want))
+			}
+			if r, err := record.Read(cfg.Record); err != nil || r.Result != record.Fail {
+				t.Errorf("the record: %v %+v", err, r)
+			}
+		}
+		t.Run(c.name, func(t *testing.T) {
+			if n == 0 {
+				dbtest.Each(t, run)
+			} else {
+				run(t, dbtest.New(t, dbserver.MySQL))
+			}
+		})
+	}
+}
+
+// A database that is used already is refused, and the message says what helps.
+func TestVerifyScratch(t *testing.T) {
+	dbtest.Each(t, func(t *testing.T, server dbtest.Database) {
+		var dsn string
+		t.Run("use", func(t *testing.T) {
+			dsn = outboxtest.ScratchDatabase(t, server.DSN)
+			cfg := soundConfig(t, lanesKind, server)
+			cfg.DSN = dsn
+			outboxtest.Verify(t, cfg)
+			name := dsn[strings.LastIndex(dsn, "/")+1:]
+			name, _, _ = strings.Cut(name, "?")
+			for _, again := range []struct {
+				schema []string
+				want   string
+			}{
+				{cfg.Schema, "already exists; the database " + name + " is not empty: it has tables applied, "},
+				{nil, "the database " + name + " is not empty: it has "},
+			} {
+				cfg.Schema = again.schema
+				got := failure(t, func(t testing.TB) { outboxtest.Verify(t, cfg) })
+				if !strings.Contains(got, again.want) || !strings.Contains(got, "use outboxtest.ScratchDatabase") {
+					t.Error(got)
+				}
+			}
+		})
+		db, err := sql.Open("mysql", dsn)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer db.Close()
+		var answer *mysql.MySQLError
+		if err := db.PingContext(t.Context()); !errors.As(err, &answer) || answer.Number != 1049 {
+			t.Errorf("the database is still there: %v", err)
+		}
+		t.Run("refused", func(t *testing.T) {
+			for bad, want := range map[string]string{
+				"root:secret@tcp(127.0.0.1:1":   "the DSN is not of the form",
+				"root:secret@tcp(127.0.0.1:1)/": "create a database: ",
+			} {
+				got := failure(t, func(t testing.TB) { outboxtest.ScratchDatabase(t, bad) })
+				if !strings.Contains(got, want) || strings.Contains(got, "secret") {
+					t.Errorf("%q, want %q", got, want)
+				}
+			}
+		})
+	})
 }
 
 // A configuration that can't be verified is refused, with everything that is wrong.

@@ -102,6 +102,7 @@ var mayDepend = []struct {
 		ours: []string{
 			module + "/runtime/outbox", module + "/runtime/mysqldb", module + "/runtime/mysqlerr", module + "/runtime/internal/delivery",
 			module + "/internal/history", module + "/internal/record", module + "/internal/mysqlproxy",
+			module + "/internal/scratchdb",
 		},
 	},
 	{
@@ -128,6 +129,7 @@ var mayDepend = []struct {
 		modules: []string{
 			"github.com/dave/jennifer", "github.com/spf13/cobra", "github.com/spf13/pflag", "gopkg.in/yaml.v3",
 			"golang.org/x/tools", "golang.org/x/mod", "golang.org/x/sync", "golang.org/x/sys", "golang.org/x/telemetry",
+			"github.com/go-sql-driver/mysql", "filippo.io/edwards25519", // schema diff reads information_schema
 		},
 		ours: []string{module + "/internal/", module + "/templates"},
 	},

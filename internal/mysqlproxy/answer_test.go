@@ -2,6 +2,8 @@ package mysqlproxy_test
 
 import (
 	"errors"
+	"fmt"
+	"slices"
 	"testing"
 
 	"github.com/go-sql-driver/mysql"
@@ -47,6 +49,60 @@ func TestAnswer(t *testing.T) {
 			if err := db.QueryRowContext(t.Context(), "SELECT COUNT(*) FROM t").Scan(&rows); err != nil || rows != c.want {
 				t.Errorf("after %d: %d rows, want %d: %v", c.err.Number, rows, c.want, err)
 			}
+		}
+	})
+}
+
+// TestAfter has the second statement after an insert fail, however it is sent, and tells what
+// followed the insert in its transaction.
+func TestAfter(t *testing.T) {
+	dbtest.Each(t, func(t *testing.T, server dbtest.Database) {
+		server.Exec(t, "CREATE TABLE t (n INT)")
+		proxy := mysqlproxy.Start(t, server.Addr)
+		via := server
+		cfg := server.Config()
+		cfg.Addr = proxy.Addr()
+		via.DSN = cfg.FormatDSN()
+		db := via.Open(t)
+		fault := proxy.Arm(mysqlproxy.Rule{
+			Action: mysqlproxy.Answer, After: mysqlproxy.Has("VALUES (1)"), Match: mysqlproxy.Has("t"), Nth: 2,
+			Error: mysqlproxy.ServerError{Number: 1406, State: "22001", Message: "too long"},
+		})
+		answer := func(err error) (number uint16) {
+			var answered *mysql.MySQLError
+			if errors.As(err, &answered) {
+				number = answered.Number
+			}
+			return number
+		}
+		for n, want := range []uint16{0, 0, 1406} { // the first two don't insert the 1
+			tx, err := db.BeginTx(t.Context(), nil)
+			if err != nil {
+				t.Fatal(err)
+			}
+			for _, statement := range []string{fmt.Sprintf("INSERT INTO t VALUES (%d)", n/2), "UPDATE t SET n = 3"} {
+				if _, err := tx.ExecContext(t.Context(), statement); err != nil {
+					t.Fatal(err)
+				}
+			}
+			statement, err := tx.PrepareContext(t.Context(), "SELECT n FROM t")
+			if answer(err) != want {
+				t.Errorf("transaction %d: %v, want %d", n, err, want)
+			}
+			if err == nil {
+				_ = statement.Close()
+			}
+			if err := tx.Rollback(); err != nil {
+				t.Fatal(err)
+			}
+		}
+		<-fault.Done
+		want := []string{"UPDATE t SET n = 3", "SELECT n FROM t"}
+		if got := proxy.Following(mysqlproxy.Has("VALUES (1)")); !slices.Equal(got, want) {
+			t.Errorf("%q, want %q", got, want)
+		}
+		if got := proxy.Following(mysqlproxy.Has("VALUES (2)")); got != nil {
+			t.Errorf("%q after what never came", got)
 		}
 	})
 }

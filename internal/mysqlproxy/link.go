@@ -20,8 +20,9 @@ type link struct {
 }
 
 const (
-	comQuery = 0x03
-	errByte  = 0xff
+	comQuery       = 0x03
+	comStmtPrepare = 0x16
+	errByte        = 0xff
 )
 
 // toServer passes packets of the client on.
@@ -39,7 +40,7 @@ func (l *link) toServer() {
 		if err != nil {
 			return
 		}
-		if len(packet) > 5 && packet[3] == 0 && packet[4] == comQuery {
+		if len(packet) > 5 && packet[3] == 0 && (packet[4] == comQuery || packet[4] == comStmtPrepare) {
 			if f := l.take(string(packet[5:])); f != nil {
 				switch f.rule.Action {
 				case CutRequest:

@@ -1,7 +1,7 @@
 // Package mysqlproxy is a proxy between a driver and a server, for tests: it
 // understands MySQL's packets well enough to break a connection exactly before
 // or after the reply to a statement. It sees statements that the driver sends as
-// text (COM_QUERY); TLS and compression must be off.
+// text (COM_QUERY), and prepares (COM_STMT_PREPARE); TLS and compression must be off.
 package mysqlproxy
 
 import (
@@ -17,7 +17,7 @@ type Proxy struct {
 	stopped  chan struct{}
 
 	mu     sync.Mutex
-	seen   []string
+	seen   []sent
 	faults []*Fault
 	conns  map[net.Conn]bool
 	wg     sync.WaitGroup
@@ -59,8 +59,42 @@ func (p *Proxy) Addr() string { return p.listener.Addr().String() }
 func (p *Proxy) Statements() []string {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	return slices.Clone(p.seen)
+	texts := make([]string, len(p.seen))
+	for i, s := range p.seen {
+		texts[i] = s.statement
+	}
+	return texts
 }
+
+// sent is a statement on a connection.
+type sent struct {
+	link      *link
+	statement string
+}
+
+// Following returns what the connection on which a statement came by that match accepts, the
+// first such, sent after it up to the end of the transaction, without that end.
+func (p *Proxy) Following(match func(statement string) bool) []string {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	first := slices.IndexFunc(p.seen, func(s sent) bool { return match(s.statement) })
+	if first < 0 {
+		return nil
+	}
+	var following []string
+	for _, s := range p.seen[first+1:] {
+		switch {
+		case s.link != p.seen[first].link:
+		case ends(s.statement):
+			return following
+		default:
+			following = append(following, s.statement)
+		}
+	}
+	return following
+}
+
+func ends(statement string) bool { return statement == "COMMIT" || statement == "ROLLBACK" }
 
 func (p *Proxy) accept() {
 	for {

@@ -45,6 +45,10 @@ type Rule struct {
 	// that matches. Defaults to false, at the statement itself.
 	Commit bool
 
+	// After, when set, lets only statements match that come after one that it accepts, in the
+	// same transaction.
+	After func(statement string) bool
+
 	// Nth is at which match it happens. Defaults to 1, the first.
 	Nth int
 
@@ -117,16 +121,17 @@ func Has(text string) func(string) bool {
 
 // take notes a statement of a link and returns the fault that is to happen there.
 func (l *link) take(statement string) *Fault {
-	if strings.HasPrefix(statement, "START TRANSACTION") {
+	if n := len(l.sent); strings.HasPrefix(statement, "START TRANSACTION") || n > 0 && ends(l.sent[n-1]) {
 		l.sent = nil
 	}
+	before := l.sent
 	l.sent = append(l.sent, statement)
 	p := l.proxy
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	p.seen = append(p.seen, statement)
+	p.seen = append(p.seen, sent{l, statement})
 	for i, f := range p.faults {
-		if !f.matches(statement, l.sent) {
+		if !f.matches(statement, before) {
 			continue
 		}
 		if f.left--; f.left == 0 {
@@ -138,9 +143,10 @@ func (l *link) take(statement string) *Fault {
 	return nil
 }
 
-func (f *Fault) matches(statement string, sent []string) bool {
+// matches tells whether a statement matches, by what its transaction has sent before.
+func (f *Fault) matches(statement string, before []string) bool {
 	if f.rule.Commit {
-		return statement == "COMMIT" && slices.ContainsFunc(sent, f.rule.Match)
+		return statement == "COMMIT" && slices.ContainsFunc(before, f.rule.Match)
 	}
-	return f.rule.Match(statement)
+	return (f.rule.After == nil || slices.ContainsFunc(before, f.rule.After)) && f.rule.Match(statement)
 }

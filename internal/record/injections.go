@@ -85,3 +85,6 @@ func (r *Record) MissingInjections() []string {
 	}
 	return missing
 }
+
+// NotMade tells of an injection that the record doesn't have.
+func NotMade(id string) string { return "the injection " + id + " was not made" }

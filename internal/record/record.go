@@ -116,7 +116,7 @@ func (i *InvariantVerdict) add(v history.Verdict) {
 // injection that isn't there makes it inconclusive.
 func (r *Record) Judge() Result {
 	for _, id := range r.MissingInjections() {
-		text := "the injection " + id + " was not made"
+		text := NotMade(id)
 		if !slices.Contains(r.Inconclusive, text) {
 			r.Inconclusive = append(r.Inconclusive, text)
 		}

@@ -119,6 +119,9 @@ func (d *dumper) version(v *Version) {
 func (d *dumper) named(title string, n *Named, depth int) {
 	pad := strings.Repeat("  ", depth)
 	d.line("%s%s = %s %s", pad, title, n.GoName, at(n.Pos))
+	if n.Go != nil {
+		d.line("%s  in Go %s %q .%s %s", pad, n.Go.Package, n.Go.ImportPath, n.Go.Ident, at(n.Go.Pos))
+	}
 	d.prose(depth+1, "doc", n.Doc)
 	for _, v := range n.Enum {
 		d.line("%s  value %s = %s", pad, d.name(v.Name), v.GoName)
@@ -135,6 +138,9 @@ func (d *dumper) fields(fields []*Field, depth int) {
 		}
 		if f.PII {
 			flags += " pii"
+		}
+		if t := f.Type.Innermost().Go; t != nil {
+			flags += fmt.Sprintf(" in Go %s.%s", t.ImportPath, t.Ident)
 		}
 		d.line("%sfield %s = %s: %s%s%s", pad, d.name(f.Name), f.GoName, f.Type, at(f.Type.Pos), flags)
 		d.prose(depth+1, "doc", f.Doc)

@@ -81,7 +81,7 @@ func (c *checker) checkFieldName(key *node, wire string) bool {
 // longField reads { type: ..., doc: ... } and the inline enum and struct.
 func (c *checker) longField(e entry, f *Field, owner fieldOwner) {
 	what := "the field " + quote(f.Name.Text)
-	keys := []string{"type", "enum", "fields", "doc", "optional", "pii", "deprecated", "default", "go_name"}
+	keys := []string{"type", "enum", "fields", "doc", "optional", "pii", "deprecated", "default", "go_name", "go_type"}
 	if looksLikeFields(e.val, keys) {
 		c.problem(e.key, "missing-key", what+" lacks type, enum or fields", "put the inner fields under fields:")
 		return
@@ -102,6 +102,9 @@ func (c *checker) longField(e entry, f *Field, owner fieldOwner) {
 		f.Optional = f.Optional || long
 	}
 	f.Type = c.shapeOf(o, f, what, owner.goName)
+	if o.has("go_type") {
+		c.fieldGoType(o.vals["go_type"], f, what)
+	}
 	if o.has("default") {
 		c.fieldDefault(o.vals["default"], f, what, owner.payload)
 	}

@@ -14,40 +14,90 @@ var (
 	gopkgVersion  = regexp.MustCompile(`\.v[0-9]+$`)
 )
 
-// goTypes reads go.types: which Go type stands for a scalar, everywhere.
-func (c *checker) goTypes(o object) {
-	n := c.optional(o, "types")
-	if n == nil || !c.isMapping(o.vals["types"].key, n, "go.types") {
-		return
+// goTypes reads go.types: which Go type stands for a scalar or a type of types:,
+// everywhere.
+func (c *checker) goTypes(top object) {
+	e, ok := top.vals["go"]
+	if !ok || e.val.kind != kindMapping {
+		return // reported
 	}
-	c.model.Go.Types = map[Kind]GoType{}
-	for _, e := range n.entries {
-		kind := Kind(e.key.text)
-		if !slices.Contains(scalars(), kind) {
-			c.notAScalar(e.key)
+	for _, part := range e.val.entries {
+		if part.key.text != "types" || !c.isMapping(part.key, part.val, "go.types") {
 			continue
 		}
-		if text, ok := c.scalar(e.val, "the Go type of "+e.key.text); ok {
-			if t, ok := c.goType(e.val, text); ok {
-				c.model.Go.Types[kind] = t
-			}
+		c.model.Go.Types = map[Kind]*GoType{}
+		for _, te := range part.val.entries {
+			c.goTypeOf(te)
 		}
 	}
 }
 
-func (c *checker) notAScalar(key *node) {
-	var names []string
-	for _, k := range scalars() {
-		names = append(names, string(k))
+func (c *checker) goTypeOf(e entry) {
+	kind, named := Kind(e.key.text), c.types[e.key.text]
+	if !slices.Contains(scalars(), kind) && named == nil {
+		c.noSuchType(e.key)
+		return
 	}
+	t := c.readGoType(e.val, "the Go type of "+e.key.text)
+	switch {
+	case t == nil:
+	case named != nil:
+		named.Go = t
+	default:
+		c.model.Go.Types[kind] = t
+	}
+}
+
+// readGoType reads and notes a Go type. It is nil when it was refused.
+func (c *checker) readGoType(n *node, what string) *GoType {
+	text, ok := c.scalar(n, what)
+	if !ok {
+		return nil
+	}
+	t, ok := c.goType(n, text)
+	if !ok {
+		return nil
+	}
+	c.model.GoTypes = append(c.model.GoTypes, t)
+	return &t
+}
+
+// fieldGoType reads go_type of a field. It is the Go type of a value: of an optional
+// field's, or of those in a list or a map.
+func (c *checker) fieldGoType(e entry, f *Field, what string) {
+	t := c.readGoType(e.val, "go_type of "+what)
+	if t == nil || f.Type == nil {
+		return
+	}
+	inner := f.Type.Innermost()
+	if inner.Named != nil && inner.Named.Inline {
+		c.problem(e.key, "contradiction", what+" declares a type of its own and has a go_type", "declare the type under types:, and name it in type:")
+		return
+	}
+	f.Type = withGoType(f.Type, t)
+}
+
+// withGoType is the same type with another Go type inside.
+func withGoType(t *Type, goType *GoType) *Type {
+	copied := *t
+	if t.Elem != nil {
+		copied.Elem = withGoType(t.Elem, goType)
+	} else {
+		copied.Go = goType
+	}
+	return &copied
+}
+
+func (c *checker) noSuchType(key *node) {
+	names := c.typeNames()
 	hint := otherTypeSystems(key.text)
 	if hint == "" {
 		hint = c.didYouMean(key.text, names)
 	}
 	if hint == "" {
-		hint = "the scalars are " + strings.Join(names, ", ")
+		hint = "name a scalar, or a type that is declared under types:"
 	}
-	c.problem(key, "unknown-type", fmt.Sprintf("%s in go.types is no scalar", quote(key.text)), hint)
+	c.problem(key, "unknown-type", fmt.Sprintf("%s in go.types is neither a scalar nor a type of types:", quote(key.text)), hint)
 }
 
 // goType reads import/path.Ident. The text becomes an import and a selector

@@ -145,6 +145,7 @@ func (c *checker) walk(root *node) {
 	c.sqlConfig(o)
 	c.readBroker(o)
 	c.declareTypes(o)
+	c.goTypes(o)
 	c.readTypes(o)
 	c.readEvents(o)
 	c.readConsumers(o)

@@ -23,6 +23,10 @@ type Model struct {
 	Types     []*Named    // in file order
 	Events    []*Event    // in file order
 	Consumers []*Consumer // in file order
+
+	// GoTypes are the Go types of somebody else's that generated code uses, in the
+	// order of the file: those of go.types, then those of fields.
+	GoTypes []GoType
 }
 
 // Name is a string from the file with its place.
@@ -34,12 +38,12 @@ type Name struct {
 // GoConfig says where the Go package goes.
 type GoConfig struct {
 	Package   Name
-	Out       Name            // folder, relative to the config file, slash separated
-	Consumers Name            // folder of the consumers' stubs, likewise. Default "consumers"
-	Types     map[Kind]GoType // wire scalar -> custom Go type
+	Out       Name             // folder, relative to the config file, slash separated
+	Consumers Name             // folder of the consumers' stubs, likewise. Default "consumers"
+	Types     map[Kind]*GoType // wire scalar -> custom Go type
 }
 
-// GoType is a Go type of somebody else's, used for a scalar.
+// GoType is a Go type of somebody else's, used for a scalar or a named type.
 type GoType struct {
 	ImportPath string // "github.com/shopspring/decimal"
 	Package    string // "decimal": the name it is imported by
@@ -133,7 +137,19 @@ type Type struct {
 	Kind  Kind
 	Elem  *Type  // of a list or a map
 	Named *Named // of an enum or a struct: its definition (inline ones get one too)
-	Pos   diag.Pos
+
+	// Go is the Go type used in place of the generated one; nil when there is none.
+	// A list or a map has none, its elements may.
+	Go  *GoType
+	Pos diag.Pos
+}
+
+// Innermost is the type of what a list or a map holds in the end.
+func (t *Type) Innermost() *Type {
+	for t.Elem != nil {
+		t = t.Elem
+	}
+	return t
 }
 
 // String is the type as it is written in the file.
@@ -158,6 +174,7 @@ type Named struct {
 	Enum   []EnumValue
 	Fields []*Field
 	Inline bool
+	Go     *GoType // that stands for it everywhere, by go.types: no type is generated
 	Pos    diag.Pos
 }
 

@@ -47,7 +47,6 @@ func (c *checker) goConfig(top object) {
 	if n := c.optional(o, "consumers"); n != nil {
 		c.model.Go.Consumers, _ = c.path(n, "go.consumers")
 	}
-	c.goTypes(o)
 }
 
 func (c *checker) outboxConfig(top object) {

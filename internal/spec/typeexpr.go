@@ -122,14 +122,14 @@ func cutTop(text string) (before, after string, ok bool) {
 // simpleType is a scalar or a name from types:.
 func (c *checker) simpleType(n *node, text string) *Type {
 	if slices.Contains(scalars(), Kind(text)) {
-		return &Type{Kind: Kind(text), Pos: n.pos}
+		return &Type{Kind: Kind(text), Go: c.model.Go.Types[Kind(text)], Pos: n.pos}
 	}
 	if named := c.types[text]; named != nil {
 		kind := KindStruct
 		if named.isEnum() {
 			kind = KindEnum
 		}
-		return &Type{Kind: kind, Named: named, Pos: n.pos}
+		return &Type{Kind: kind, Named: named, Go: named.Go, Pos: n.pos}
 	}
 	hint := otherTypeSystems(text)
 	if hint == "" {

@@ -52,7 +52,9 @@ func (c *checker) readType(e entry, named *Named) {
 	}
 	named.Doc = c.prose(o)
 	named.GoName = c.goNameOf(o, named.GoName)
-	c.claimNames(e.key, "type "+quote(e.key.text), named.GoName)
+	if named.Go == nil {
+		c.claimNames(e.key, "type "+quote(e.key.text), named.GoName)
+	}
 	switch {
 	case o.has("enum") && o.has("fields"):
 		c.problem(o.vals["fields"].key, "two-shapes", what+" has both enum and fields", "keep one of them",
@@ -85,7 +87,7 @@ func (c *checker) enumValues(n *node, named *Named, what string) {
 		}
 		first[name.Text] = item.pos
 		value := EnumValue{Name: name, GoName: named.GoName + goName(name.Text)}
-		if named.GoName != "" {
+		if named.GoName != "" && named.Go == nil {
 			c.claimValue(item, "enum value "+quote(name.Text), value.GoName)
 		}
 		named.Enum = append(named.Enum, value)

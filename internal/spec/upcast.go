@@ -51,7 +51,7 @@ func (up *Upcast) copyField(from, to *Field) string {
 	convert := false
 	switch {
 	case sameShape(from.Type, to.Type, nil):
-	case from.Type.Kind == KindEnum && to.Type.Kind == KindEnum && isWider(to.Type.Named, from.Type.Named):
+	case from.Type.Kind == KindEnum && to.Type.Kind == KindEnum && from.Type.Go == nil && to.Type.Go == nil && isWider(to.Type.Named, from.Type.Named):
 		convert = true
 	default:
 		if !to.Optional {
@@ -103,6 +103,9 @@ func sameShape(a, b *Type, seen []*Named) bool {
 	if a.Elem != nil {
 		return sameShape(a.Elem, b.Elem, seen)
 	}
+	if !sameGoType(a.Go, b.Go) {
+		return false
+	}
 	if a.Named == nil || a.Named == b.Named {
 		return a.Named == b.Named
 	}
@@ -110,6 +113,13 @@ func sameShape(a, b *Type, seen []*Named) bool {
 		return false
 	}
 	return sameDeclaration(a.Named, b.Named, append(seen, a.Named))
+}
+
+func sameGoType(a, b *GoType) bool {
+	if a == nil || b == nil {
+		return a == b
+	}
+	return a.ImportPath == b.ImportPath && a.Ident == b.Ident
 }
 
 func sameDeclaration(a, b *Named, seen []*Named) bool {

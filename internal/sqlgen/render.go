@@ -33,6 +33,10 @@ type renderer struct {
 	problems diag.List
 }
 
+func newRenderer(m *spec.Model) renderer {
+	return renderer{dialect: m.SQL.Dialect, prefix: m.Outbox.TablePrefix.Text}
+}
+
 // now is UTC_TIMESTAMP(6), which sqlc v1.31 knows only without a precision:
 // the same value to the microsecond on both servers, and a constant to their
 // optimisers. CURRENT_TIMESTAMP(6) alone depends on the session's time zone
@@ -96,32 +100,17 @@ func (r *renderer) render(file string, data templateData) []byte {
 		err = t.Execute(&b, data)
 	}
 	if err != nil {
-		r.problems.Add(diag.Diagnostic{
-			Rule:    "bad-template",
-			Message: fmt.Sprintf("the template %s can't be rendered: %v", path.Join(r.dialect, name), err),
-			Hint:    "this is a bug in outboxgen; please report it",
-		})
+		r.report(file, err)
 	}
 	return b.Bytes()
 }
 
-// statements splits our own DDL, in which a statement ends with a line and a
-// comment has its lines to itself.
-func statements(ddl []byte) []string {
-	var out []string
-	var statement []string
-	for line := range strings.Lines(string(ddl)) {
-		line = strings.TrimRight(line, " \r\n")
-		if line == "" || strings.HasPrefix(line, "--") {
-			continue
-		}
-		statement = append(statement, strings.TrimSuffix(line, ";"))
-		if strings.HasSuffix(line, ";") {
-			out = append(out, strings.Join(statement, "\n"))
-			statement = nil
-		}
-	}
-	return out
+func (r *renderer) report(file string, err error) {
+	r.problems.Add(diag.Diagnostic{
+		Rule:    "bad-template",
+		Message: fmt.Sprintf("the template %s.tmpl can't be rendered: %v", path.Join(r.dialect, file), err),
+		Hint:    "this is a bug in outboxgen; please report it",
+	})
 }
 
 // relative gives paths from the folder from instead of the root.

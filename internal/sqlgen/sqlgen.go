@@ -5,6 +5,7 @@ package sqlgen
 import (
 	"path"
 
+	"github.com/outboxgen/outboxgen/internal/ddl"
 	"github.com/outboxgen/outboxgen/internal/diag"
 	"github.com/outboxgen/outboxgen/internal/fileset"
 	"github.com/outboxgen/outboxgen/internal/spec"
@@ -47,7 +48,7 @@ func Generate(m *spec.Model) (Result, diag.List) {
 		Out:        path.Join(m.Go.Out.Text, "internal", "outboxdb"),
 		Reconciles: reconciles(m),
 	}
-	r := renderer{dialect: m.SQL.Dialect, prefix: m.Outbox.TablePrefix.Text}
+	r := newRenderer(m)
 	data := templateData{
 		Reconciles:      result.Reconciles,
 		Lanes:           m.Outbox.Ordering == spec.OrderingAggregate,
@@ -66,7 +67,9 @@ func Generate(m *spec.Model) (Result, diag.List) {
 	}
 	tables := fileset.File{Path: path.Join(m.SQL.Queries.Text, schemaFile), Data: r.render(schemaFile, data)}
 	result.Files = append(result.Files, tables)
-	result.DDL = statements(tables.Data)
+	for _, statement := range ddl.Split(string(tables.Data)) {
+		result.DDL = append(result.DDL, statement.SQL)
+	}
 
 	schema := []string{tables.Path}
 	for _, s := range m.SQL.Schema {

@@ -18,6 +18,8 @@ const (
 	laneTable     = "outbox_lane" // of `ordering: aggregate` alone
 	consumedTable = "consumed_event"
 	parkedTable   = "parked_event"
+	failureTable  = "consumer_failure"
+	versionTable  = "consumed_version"
 )
 
 // Filter says which events are meant. Empty fields stand for any.

@@ -16,9 +16,13 @@ import (
 // Verify breaks things at the places where events get lost or are done twice, on your own
 // events, handlers and schema: writers, relays and consumers lose all their connections
 // in the middle, a lease runs out, a mark comes late, the database answers with another
-// error than the one expected. After each injection it lets everything heal, and looks
-// whether each event has had its effect once. It writes a record and fails the test when
-// an invariant doesn't hold, and also when a fault did not really happen.
+// error than the one expected, also to the statements of handlers. After each injection it
+// lets everything heal, and looks whether each event has had its effect once. It writes a
+// record and fails the test when an invariant doesn't hold, and also when a fault did not
+// really happen.
+//
+// The first request has no fault: what goes wrong with it is told as such, and ends the test, as does
+// the first injection after which not everything comes to its end.
 //
 // Each writer, relay and consumer is in this process, with a pool of its own that reaches the
 // database through a proxy; one that "dies" loses its connections for ever. Verify takes
@@ -56,7 +60,7 @@ func Verify(t testing.TB, cfg Config) {
 // until it is done.
 type Request struct {
 	ID      string    // unique, of 36 ASCII characters
-	Number  int64     // unique, from 1 on: for a tenant or a customer of its own
+	Number  int64     // unique, from 1 on and below 50: for a tenant or a customer of its own
 	EventID uuid.UUID // for a Write that takes one; for Effects that of the event that was written
 }
 
@@ -80,11 +84,12 @@ type verification struct {
 	deleted    map[uuid.UUID]bool            // marked and gone, with `keep_published: 0`
 	payloads   map[eventAt][]byte            // as handlers got them
 	injections []*injection
-	unsettled  int // injections after which not everything came to its end
+	untried    []string       // the ids of those that were not made, since the one before was stuck
+	statements map[string]int // that a handler sends with its transaction, by the consumer's name
+	troubles                  // why something may be stuck
+	left       []string       // what was left behind, line by line
+	inUse      int            // connections of a pool that nobody uses any more
 }
-
-// maxUnsettled is after how many of them Verify gives up: the others would only wait, too.
-const maxUnsettled = 3
 
 // eventAt is an event at a consumer.
 type eventAt struct {
@@ -100,6 +105,7 @@ func newVerification(ctx context.Context, cfg Config) (*verification, error) {
 	v := &verification{
 		cfg: cfg, db: db, log: new(logBook), started: time.Now(), rec: &record.Record{ExperimentID: uuid.NewString()},
 		written: map[uuid.UUID]outbox.Envelope{}, deleted: map[uuid.UUID]bool{}, payloads: map[eventAt][]byte{},
+		statements: map[string]int{}, troubles: newTroubles(),
 		hist: history.History{
 			Requests: []history.Request{}, Published: []history.Publish{}, Messages: []history.Message{},
 			Marks: []history.Mark{}, Deliveries: []history.Delivery{}, Acks: []history.Ack{}, Faults: []history.Fault{},
@@ -124,16 +130,21 @@ func (v *verification) close() {
 }
 
 func (v *verification) run(ctx context.Context) error {
-	for _, inject := range []func(context.Context) error{
-		v.beforeCommit, v.commitReplyLost, v.beforeClaim, v.confirmedUnmarked, v.expiredLease,
-		v.committedUnacked, v.dedupError, v.effectUncommitted, v.consumerReplyLost, v.refused,
-	} {
-		if err := inject(ctx); err != nil {
+	steps := v.steps()
+	for n, s := range steps {
+		i, err := v.inject(ctx, s)
+		if err != nil {
 			return err
 		}
-		if v.unsettled == maxUnsettled {
-			v.rec.Inconclusive = append(v.rec.Inconclusive, "events didn't come to their end, so that the rest was not tried")
-			break
+		if err := s.run(i, ctx); err != nil {
+			return err
+		}
+		if i.stuck {
+			for _, rest := range steps[n+1:] {
+				v.untried = append(v.untried, rest.ID)
+				v.rec.Inconclusive = append(v.rec.Inconclusive, record.NotMade(rest.ID))
+			}
+			return nil
 		}
 	}
 	return nil

@@ -16,6 +16,7 @@ var errDead = errors.New("outboxtest: this process was made to die")
 
 // actor stands for a process: a writer, a relay or a consumer.
 type actor struct {
+	v      *verification
 	name   string
 	proxy  *mysqlproxy.Proxy
 	db     *outbox.DB
@@ -38,7 +39,7 @@ func (v *verification) newActor(ctx context.Context, name string) (*actor, error
 	if err != nil {
 		return nil, err
 	}
-	a := &actor{name: name, proxy: proxy, died: make(chan struct{})}
+	a := &actor{v: v, name: name, proxy: proxy, died: make(chan struct{})}
 	if a.db, err = v.cfg.open(a.dial); err != nil {
 		proxy.Close()
 		return nil, err
@@ -81,6 +82,7 @@ func (a *actor) stop() {
 	a.end.Do(func() {
 		a.cancel()
 		a.running.Wait()
+		a.v.checkPool(a.name, a.db)
 		_ = a.db.Close()
 		a.proxy.Close()
 	})
@@ -91,7 +93,11 @@ const pollInterval = 20 * time.Millisecond
 
 // await waits until cond holds, and reports false when patience, or ctx, has ended first.
 func (v *verification) await(ctx context.Context, cond func() bool) bool {
-	ctx, cancel := context.WithTimeout(ctx, v.cfg.Patience)
+	return awaitFor(ctx, v.cfg.Patience, cond)
+}
+
+func awaitFor(ctx context.Context, patience time.Duration, cond func() bool) bool {
+	ctx, cancel := context.WithTimeout(ctx, patience)
 	defer cancel()
 	tick := time.NewTicker(pollInterval)
 	defer tick.Stop()

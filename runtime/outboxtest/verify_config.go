@@ -18,8 +18,8 @@ import (
 
 // Config says what [Verify] works on.
 type Config struct {
-	// DSN names a private, empty database, over TCP and without TLS: Verify reads what its
-	// connections say. Nobody else may write to it meanwhile. Required.
+	// DSN names a private, empty database, such as one of [ScratchDatabase], over TCP and without
+	// TLS: Verify reads what its connections say. Nobody else may write to it meanwhile. Required.
 	DSN string
 
 	// Schema are statements that are run first, such as the generated Schema() and your own
@@ -29,11 +29,14 @@ type Config struct {
 	// Write does the business operation of a request with its one event, as your service
 	// does it, and says how it ended, as outbox.InTx does: Committed without an error,
 	// RolledBack only when nothing of it can be left, Unknown otherwise. It is called with
-	// a db whose connections break. Required.
+	// a db whose connections break. The same Request comes again when its outcome was Unknown, and
+	// once more when it is done already: it must then not be done a second time, and may answer
+	// Committed, or RolledBack with the error of the unique key on its id. Required.
 	Write func(ctx context.Context, db *outbox.DB, r Request) (outbox.Outcome, error)
 
 	// Business is a query for all business rows: request id and event id, such as
-	// "SELECT request_id, acceptance_event_id FROM orders". Required.
+	// "SELECT request_id, acceptance_event_id FROM orders". It is held against the first request,
+	// which has no fault. Required.
 	Business string
 
 	// Refused is a business operation that must fail, such as an order for what is sold out:
@@ -67,8 +70,8 @@ type Config struct {
 	// machine. Defaults to 3 s.
 	Lease time.Duration
 
-	// Patience is how long is waited for anything. Defaults to 30 s, and at least four
-	// leases.
+	// Patience is how long is waited for anything; longer than the consumers' `retry.backoff`.
+	// Defaults to 30 s, and at least four leases.
 	Patience time.Duration
 
 	// Record is the file that the record goes to. Defaults to
@@ -86,8 +89,8 @@ type Consumer struct {
 	// your handler. Required.
 	New func(db *outbox.DB) outbox.Handler
 
-	// Effects counts how often the event of a request had its effect in the database.
-	// Required.
+	// Effects counts how often the event of a request had its effect in the database: 0 or 1,
+	// when all is well. It is held against the first request, which has no fault. Required.
 	Effects func(ctx context.Context, db *outbox.DB, r Request) (int, error)
 }
 

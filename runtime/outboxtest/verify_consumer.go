@@ -3,10 +3,12 @@ package outboxtest
 import (
 	"context"
 	"regexp"
+	"strings"
+
+	"github.com/google/uuid"
 
 	"github.com/outboxgen/outboxgen/internal/fault"
 	"github.com/outboxgen/outboxgen/internal/history"
-	"github.com/outboxgen/outboxgen/internal/mysqlproxy"
 	"github.com/outboxgen/outboxgen/internal/record"
 	"github.com/outboxgen/outboxgen/runtime/outbox"
 )
@@ -15,7 +17,6 @@ import (
 type consumerActor struct {
 	*actor
 	outbox.Handler
-	v *verification
 
 	// dieApplied lets it die when it has committed, before the acknowledgement.
 	dieApplied bool
@@ -26,11 +27,15 @@ func (v *verification) newConsumer(ctx context.Context, c Consumer) (*consumerAc
 	if err != nil {
 		return nil, err
 	}
-	return &consumerActor{actor: a, Handler: c.New(a.db), v: v}, nil
+	return &consumerActor{actor: a, Handler: c.New(a.db)}, nil
 }
 
 func (c *consumerActor) start() {
-	c.running.Go(func() { _ = c.v.cfg.Subscribe(c.ctx, c) }) // what it was to deliver is missed if it fails
+	c.running.Go(func() {
+		if err := c.v.cfg.Subscribe(c.ctx, c); err != nil && c.ctx.Err() == nil {
+			c.v.noteBrokerError(c.Name(), err)
+		}
+	})
 }
 
 // Handle implements [outbox.Handler].
@@ -44,6 +49,9 @@ func (c *consumerActor) Handle(ctx context.Context, e outbox.Envelope) (outbox.H
 		result = "error"
 	}
 	at := eventAt{e.ID, c.Name()}
+	if err != nil && !c.dead.Load() {
+		c.v.noteHandlerError(at, err)
+	}
 	c.v.note(func(h *history.History) {
 		h.Deliveries = append(h.Deliveries, history.Delivery{EventID: e.ID, Consumer: at.consumer, Result: result})
 		if handling == outbox.Applied {
@@ -65,12 +73,21 @@ func (c *consumerActor) Handle(ctx context.Context, e outbox.Envelope) (outbox.H
 
 // insertsInto makes a match for the generated statement that inserts into a table, with any
 // prefix.
-func insertsInto(table string) func(string) bool {
-	return regexp.MustCompile(`^(?:\s|--[^\n]*\n)*INSERT INTO \w*` + table + ` \(`).MatchString
+func insertsInto(table string) func(string) bool { return writesTo("INSERT INTO", table) }
+
+func writesTo(how, tables string) func(string) bool {
+	return regexp.MustCompile(`^(?:\s|--[^\n]*\n)*(?:` + how + `) \w*(?:` + tables + `)\s`).MatchString
 }
 
-// otherErrors are errors of a dedup row's insert that say nothing about a duplicate event.
-var otherErrors = []mysqlproxy.ServerError{
-	{Number: 1062, State: "23000", Message: "Duplicate entry '1' for key 'other_table.uq_other'"},
-	{Number: 1406, State: "22001", Message: "Data too long for column 'consumer_name' at row 1"},
+// dedupOf makes a match for the insert of an event's dedup row.
+func dedupOf(event uuid.UUID) func(string) bool {
+	insert, id := insertsInto(consumedTable), event.String()
+	return func(statement string) bool { return insert(statement) && strings.Contains(statement, id) }
+}
+
+// writesBook matches what the runtime itself writes in a transaction behind a dedup row.
+var writesBook = writesTo("INSERT INTO|UPDATE", versionTable+"|"+failureTable+"|"+parkedTable)
+
+func ofHandler(statement string) bool {
+	return !writesBook(statement) && statement != "COMMIT" && statement != "ROLLBACK"
 }

@@ -3,7 +3,6 @@ package outboxtest
 import (
 	"context"
 	"errors"
-	"fmt"
 	"os"
 	"slices"
 	"time"
@@ -20,6 +19,9 @@ func (v *verification) judge(ctx context.Context) error {
 		return err
 	}
 	h := &v.hist
+	if err := v.readReasons(ctx); err != nil {
+		return err
+	}
 	h.Leaks = v.leaks(ctx)
 	if len(v.cfg.Private) > 0 {
 		h.Canaries = []string{}
@@ -70,6 +72,7 @@ func (v *verification) readEnd(ctx context.Context) error {
 	}
 	for _, at := range rows {
 		h.Parked = append(h.Parked, history.Parked{EventID: at.event, Consumer: at.consumer})
+		v.parked[at] = ""
 	}
 	h.Ordered, h.Deadline = v.ordered, v.cfg.Patience
 	return v.readEffects(ctx)
@@ -123,11 +126,10 @@ func (v *verification) readEffects(ctx context.Context) error {
 	for _, i := range v.injections {
 		for _, id := range i.events {
 			r := v.requestOf(i, id)
-			for n, c := range v.cfg.Consumers {
-				name := h.Consumers[n]
-				count, err := c.Effects(ctx, v.db, r)
+			for n, name := range h.Consumers {
+				count, err := v.effects(ctx, n, r)
 				if err != nil {
-					return fmt.Errorf("run Effects of %s: %w", name, err)
+					return err
 				}
 				h.Effects = append(h.Effects, history.Effect{EventID: id, Consumer: name, Count: count, Payload: v.payloads[eventAt{id, name}]})
 			}

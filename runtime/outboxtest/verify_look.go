@@ -19,43 +19,6 @@ import (
 // statusNames are the values of an outbox row's status.
 var statusNames = map[int]string{0: history.StatusPending, 2: history.StatusPublished, 3: history.StatusDead}
 
-// prepare makes the tables and finds out what kind of outbox it is.
-func (v *verification) prepare(ctx context.Context) error {
-	for _, statement := range v.cfg.Schema {
-		if _, err := v.db.ExecContext(ctx, statement); err != nil {
-			return fmt.Errorf("run Schema: %w", err)
-		}
-	}
-	events, err := storedEvents(ctx, v.db, Filter{})
-	if err != nil {
-		return err
-	}
-	rows, err := v.business(ctx)
-	if err != nil {
-		return err
-	}
-	if len(events)+len(rows) > 0 {
-		return fmt.Errorf("the database must be empty: it has %d events and %d business rows", len(events), len(rows))
-	}
-	lanes, err := tablesLike(ctx, v.db, laneTable)
-	if err != nil {
-		return err
-	}
-	v.ordered = len(lanes) > 0
-	for _, c := range v.cfg.Consumers {
-		v.hist.Consumers = append(v.hist.Consumers, c.New(v.db).Name())
-	}
-	if err := v.db.QueryRowContext(ctx, "SELECT VERSION()").Scan(&v.server); err != nil {
-		return err
-	}
-	v.product = "MySQL"
-	if strings.Contains(v.server, "MariaDB") {
-		v.product = "MariaDB"
-	}
-	v.threads, err = v.countThreads(ctx)
-	return err
-}
-
 // business runs the query for business rows.
 func (v *verification) business(ctx context.Context) (all []history.Business, err error) {
 	rows, err := v.db.QueryContext(ctx, v.cfg.Business)

@@ -17,7 +17,6 @@ import (
 // relayActor is a relay whose calls of the store and the broker are watched.
 type relayActor struct {
 	*actor
-	v *verification
 
 	// dieConfirmed lets it die when the broker has confirmed, before the mark.
 	dieConfirmed bool
@@ -37,7 +36,7 @@ func (v *verification) newRelay(ctx context.Context, name string) (*relayActor, 
 		return nil, err
 	}
 	return &relayActor{
-		actor: a, v: v, leased: map[*outbox.Batch]time.Time{},
+		actor: a, leased: map[*outbox.Batch]time.Time{},
 		paused: make(chan struct{}), resume: make(chan struct{}), marked: make(chan struct{}),
 	}, nil
 }
@@ -50,7 +49,11 @@ func (r *relayActor) start() error {
 	if err != nil {
 		return err
 	}
-	r.running.Go(func() { _ = relay.Run(r.ctx) }) // it was asked by NewRelay whether the database is fit
+	r.running.Go(func() {
+		if err := relay.Run(r.ctx); err != nil && r.ctx.Err() == nil {
+			r.v.noteRelayError("run", err)
+		}
+	})
 	return nil
 }
 
@@ -82,6 +85,7 @@ func (p watchedPublisher) Publish(ctx context.Context, messages []outbox.Envelop
 			entry.Kind = outbox.FailureUnknown.String()
 			if i < len(results) {
 				entry.Kind = outbox.FailureKindOf(results[i]).String()
+				p.v.noteRelayError("publish", results[i])
 			}
 			if ctx.Err() != nil { // it took too long by itself
 				p.v.fault(fault.RelaySent, record.OutcomeDelay, m.ID)
@@ -119,7 +123,10 @@ func (s *watchedStore) Claim(ctx context.Context, c outbox.ClaimRequest) (*outbo
 	s.freeze()
 	before := time.Now()
 	b, err := s.Store.Claim(ctx, c)
-	if err == nil && b != nil {
+	switch {
+	case err != nil && ctx.Err() == nil:
+		s.v.noteRelayError("claim", err)
+	case err == nil && b != nil:
 		s.renewed(b, before)
 		s.v.noteClaimed(b)
 	}
@@ -157,10 +164,12 @@ func (s *watchedStore) Settle(ctx context.Context, b *outbox.Batch, outcomes []o
 	}
 	before := s.v.marksOf(ctx, b)
 	result, err := s.Store.Settle(ctx, b, outcomes)
-	if err == nil {
-		s.v.noteMarks(ctx, s.name, b, outcomes, result, before)
+	if err != nil {
+		s.v.noteRelayError("mark", err)
+		return result, err
 	}
-	return result, err
+	s.v.noteMarks(ctx, s.name, b, outcomes, result, before)
+	return result, nil
 }
 
 // noteStall tells of a lease that ran out without an injection, as on a machine that

@@ -10,21 +10,17 @@ import (
 
 	"github.com/outboxgen/outboxgen/internal/history"
 	"github.com/outboxgen/outboxgen/internal/mysqlproxy"
-	"github.com/outboxgen/outboxgen/internal/record"
 	"github.com/outboxgen/outboxgen/runtime/outbox"
 )
 
 // beforeCommit lets a writer die when COMMIT is its next statement.
-func (v *verification) beforeCommit(ctx context.Context) error {
-	i, err := v.inject(ctx, required(record.BeforeCommit), record.OutcomeCutRequest)
-	if err != nil {
-		return err
-	}
+func (i *injection) beforeCommit(ctx context.Context) error {
+	v := i.v
 	outcome, err := i.writeBroken(ctx, mysqlproxy.CutRequest)
 	if err != nil {
 		return err
 	}
-	i.expect(outcome != outbox.Committed, "the writer was told %v", outcome)
+	i.expectTold(outcome != outbox.Committed, outcome)
 	_, rows, err := v.eventOf(ctx, i.request)
 	if err != nil {
 		return err
@@ -34,8 +30,8 @@ func (v *verification) beforeCommit(ctx context.Context) error {
 		return err
 	}
 	came := without(events, i.before)
-	i.expect(rows == 0, "%d business rows after the writer's death", rows)
-	i.expect(len(came) == 0, "%d events after the writer's death", len(came))
+	i.expect(rows == 0, problem{text: fmt.Sprintf("%d business rows after the writer's death", rows), hint: hints["I1"]})
+	i.expect(len(came) == 0, problem{text: fmt.Sprintf("%d events after the writer's death", len(came)), hint: hints["I1"]})
 	if rows == 0 {
 		if err := i.repeat(ctx); err != nil {
 			return err
@@ -45,21 +41,18 @@ func (v *verification) beforeCommit(ctx context.Context) error {
 }
 
 // commitReplyLost lets a writer die when the server has committed and its reply is on the way.
-func (v *verification) commitReplyLost(ctx context.Context) error {
-	i, err := v.inject(ctx, required(record.CommitReplyLost), record.OutcomeCutReply)
-	if err != nil {
-		return err
-	}
+func (i *injection) commitReplyLost(ctx context.Context) error {
+	v := i.v
 	outcome, err := i.writeBroken(ctx, mysqlproxy.CutReply)
 	if err != nil {
 		return err
 	}
-	i.expect(outcome == outbox.Unknown, "the writer was told %v", outcome)
+	i.expectTold(outcome == outbox.Unknown, outcome)
 	id, rows, err := v.eventOf(ctx, i.request)
 	if err != nil {
 		return err
 	}
-	i.expect(rows == 1, "%d business rows after the lost reply", rows)
+	i.expect(rows == 1, problem{text: fmt.Sprintf("%d business rows after the lost reply", rows), hint: hints["I1"]})
 	if err := i.reconcile(ctx, id); err != nil {
 		return err
 	}
@@ -67,6 +60,11 @@ func (v *verification) commitReplyLost(ctx context.Context) error {
 		return err
 	}
 	return i.heal(ctx)
+}
+
+// expectTold notes what a writer made of its outcome.
+func (i *injection) expectTold(ok bool, outcome outbox.Outcome) {
+	i.expect(ok, problem{invariant: "I11", text: fmt.Sprintf("the writer was told %v", outcome)})
 }
 
 // writeBroken lets a writer die at the COMMIT of the transaction that has the event in it,
@@ -78,8 +76,10 @@ func (i *injection) writeBroken(ctx context.Context, action mysqlproxy.Action) (
 	}
 	for n, rule := range rules {
 		if n > 0 {
-			i.problems = append(i.problems,
-				"no COMMIT followed the event's insert on its connection: the event is not in a transaction with the business change")
+			i.problems = append(i.problems, problem{
+				text: "no COMMIT followed the event's insert on its connection: the event is not in a transaction with the business change",
+				hint: hints["I1"],
+			})
 			i.newRequest()
 		}
 		outcome, hit, err := i.writeWith(ctx, rule)
@@ -133,7 +133,9 @@ func (i *injection) reconcile(ctx context.Context, want uuid.UUID) error {
 		return fmt.Errorf("run Reconcile: %w", err)
 	}
 	right := found.Found && found.EventID == want
-	i.expect(right, "Reconcile found the business row with its event: %v", right)
+	i.expect(right, problem{
+		text: fmt.Sprintf("Reconcile found the business row with its event: %v", right), hint: "does Reconcile ask for the request's own id?",
+	})
 	i.v.note(func(h *history.History) {
 		h.Requests[len(h.Requests)-1].Reconciled = &found.Found
 	})
@@ -141,50 +143,37 @@ func (i *injection) reconcile(ctx context.Context, want uuid.UUID) error {
 }
 
 // beforeClaim lets a writer die after its commit, while there is no relay.
-func (v *verification) beforeClaim(ctx context.Context) error {
-	i, err := v.inject(ctx, required(record.BeforeClaim), record.OutcomeKill)
-	if err != nil {
-		return err
-	}
-	a, err := v.newActor(ctx, "writer")
+func (i *injection) beforeClaim(ctx context.Context) error {
+	a, err := i.v.newActor(ctx, "writer")
 	if err != nil {
 		return err
 	}
 	defer a.stop()
-	outcome, err := i.write(ctx, a)
-	if outcome != outbox.Committed {
-		return errors.Join(errors.New("Write of a request without any fault"), err)
-	}
-	a.die()
-	v.fault(i.Point, i.outcome)
-	id, _, err := v.eventOf(ctx, i.request)
+	id, err := i.writeAlive(ctx, a)
 	if err != nil {
 		return err
 	}
-	state, err := v.rowState(ctx, id.String())
-	i.expect(err == nil && state.status != "", "the event is %s while no relay runs", state.status)
+	a.die()
+	i.v.fault(i.Point, i.outcome)
+	state, err := i.v.rowState(ctx, id.String())
+	i.expect(err == nil && state.status == history.StatusPending, problem{
+		text: "while no relay runs the event is " + orGone(state.status), hint: "only a relay changes what is in the outbox",
+	})
 	return i.heal(ctx)
 }
 
 // refused has the user's business operation fail.
-func (v *verification) refused(ctx context.Context) error {
-	if v.cfg.Refused == nil {
-		return nil
-	}
-	i, err := v.inject(ctx, record.Required{
-		ID: "business-error", Title: "the business operation is refused", Point: "business",
-		Expected: "its transaction is rolled back: neither a business row nor an event",
-	}, "error")
-	if err != nil {
-		return err
-	}
+func (i *injection) refused(ctx context.Context) error {
+	v := i.v
 	a, err := v.newActor(ctx, "writer")
 	if err != nil {
 		return err
 	}
 	defer a.stop()
 	failure := v.cfg.Refused(ctx, a.db, i.request)
-	i.expect(failure != nil, "the operation was refused: %v", failure != nil)
+	i.expect(failure != nil, problem{
+		text: fmt.Sprintf("the operation was refused: %v", failure != nil), hint: "Refused has to ask for something that your service refuses",
+	})
 	if failure != nil {
 		v.fault(i.Point, i.outcome)
 	}
@@ -193,8 +182,9 @@ func (v *verification) refused(ctx context.Context) error {
 		return err
 	}
 	_, rows, err := v.eventOf(ctx, i.request)
-	i.expect(rows == 0, "%d business rows of it", rows)
-	i.expect(len(without(events, i.before)) == 0, "%d events of it", len(without(events, i.before)))
+	came := len(without(events, i.before))
+	i.expect(rows == 0, problem{text: fmt.Sprintf("%d business rows of it", rows), hint: hints["I1"]})
+	i.expect(came == 0, problem{text: fmt.Sprintf("%d events of it", came), hint: hints["I1"]})
 	if err != nil {
 		return err
 	}
