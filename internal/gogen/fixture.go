@@ -25,7 +25,8 @@ type sample struct {
 	path []string // the structs that the value stands in
 	n    int
 
-	foreign int               // how many structs with a Go type of the user's own the value stands in
+	foreign int // how many structs with a Go type of the user's own the value stands in
+
 	members map[string]string // of the payload itself
 }
 

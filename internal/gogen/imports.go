@@ -42,8 +42,8 @@ func (g *generator) importName(importPath string) string {
 
 var localName = regexp.MustCompile(`^([ikv][0-9]*|[cdmps]|data|err|next|verb|plain|shown|any|inbox)$`)
 
-// isLocalName reports names that the bodies of events.gen.go and upcasts.gen.go,
-// or the package, declare, where a package of go.types is used too.
+// isLocalName reports names that the bodies of events.gen.go and upcasts.gen.go, or the package,
+// declare, where a package of go.types is used too.
 func isLocalName(name string) bool { return localName.MatchString(name) }
 
 var notIdentifier = regexp.MustCompile(`[^A-Za-z0-9_]`)

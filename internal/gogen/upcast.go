@@ -32,6 +32,7 @@ func (g *generator) upcastFails(v *spec.Version) bool {
 	return false
 }
 
+// readsDefault reports a default that only a Go type of the user's own can read.
 func readsDefault(field *spec.Field) bool { return field.Type.Go != nil }
 
 // upcast writes the function that makes a version of the one before, as far as no
