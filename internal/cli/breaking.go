@@ -4,12 +4,12 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"os"
 
 	"github.com/spf13/cobra"
 
 	"github.com/outboxgen/outboxgen/internal/compat"
 	"github.com/outboxgen/outboxgen/internal/diag"
+	"github.com/outboxgen/outboxgen/internal/dsn"
 	"github.com/outboxgen/outboxgen/internal/spec"
 	"github.com/outboxgen/outboxgen/internal/waiting"
 )
@@ -38,7 +38,7 @@ not read: events that are pending or dead, and those that consumers have parked.
 	}
 	acceptFlag(cmd, &flags.accept)
 	cmd.Flags().StringVar(&flags.against, "against", "", "a git `REF`, or a file, to compare with. Defaults to the lock")
-	cmd.Flags().StringVar(&flags.dsn, "dsn", "", "`DSN` of the database whose waiting rows must stay readable, as go-sql-driver/mysql has it. Defaults to $"+dsnVariable)
+	cmd.Flags().StringVar(&flags.dsn, "dsn", "", "`DSN` of the database whose waiting rows must stay readable, as go-sql-driver/mysql has it. Defaults to $"+dsn.Variable)
 	return cmd
 }
 
@@ -48,9 +48,6 @@ func (a *app) breaking(ctx context.Context, flags breakingFlags) error {
 	}
 	if err := isConfig(a.config); err != nil {
 		return err
-	}
-	if flags.dsn == "" {
-		flags.dsn = os.Getenv(dsnVariable)
 	}
 	current, err := readModel(a.config)
 	if err != nil {
@@ -64,8 +61,8 @@ func (a *app) breaking(ctx context.Context, flags breakingFlags) error {
 	if base != nil {
 		list = without(compat.Compare(base, current), flags.accept)
 	}
-	if flags.dsn != "" {
-		rows, err := waiting.Check(ctx, flags.dsn, base, current)
+	if dsn.Given(flags.dsn) {
+		rows, err := waitingRows(ctx, flags.dsn, base, current)
 		list = append(list, rows...)
 		if err = withHint(err); err != nil && len(list) == 0 {
 			return err
@@ -94,7 +91,7 @@ func (a *app) base(ctx context.Context, flags breakingFlags) (*spec.Model, strin
 		return nil, "", err
 	case locked.model != nil:
 		return locked.model, locked.file, nil
-	case flags.dsn != "":
+	case dsn.Given(flags.dsn):
 		return nil, "what waits in the database", nil
 	}
 	return nil, "", hinted{
@@ -103,10 +100,23 @@ func (a *app) base(ctx context.Context, flags breakingFlags) (*spec.Model, strin
 	}
 }
 
+func waitingRows(ctx context.Context, text string, base, current *spec.Model) (diag.List, error) {
+	db, err := dsn.Open(text)
+	if err != nil {
+		return nil, err
+	}
+	defer db.Close()
+	return waiting.Check(ctx, db, base, current)
+}
+
 func withHint(err error) error {
 	var w *waiting.Error
 	if errors.As(err, &w) {
 		return hinted{err, w.Hint}
+	}
+	var d *dsn.Error
+	if errors.As(err, &d) {
+		return hinted{err, d.Hint}
 	}
 	return err
 }

@@ -2,24 +2,18 @@ package cli
 
 import (
 	"context"
-	"database/sql"
 	"errors"
 	"fmt"
-	"os"
-	"time"
 
-	"github.com/go-sql-driver/mysql"
 	"github.com/spf13/cobra"
 
+	"github.com/outboxgen/outboxgen/internal/dsn"
 	"github.com/outboxgen/outboxgen/internal/schemadiff"
 )
 
-// dsnVariable keeps a password out of the list of processes.
-const dsnVariable = "OUTBOXGEN_DSN"
-
 func (a *app) schemaDiffCommand() *cobra.Command {
 	var m migrationFlags
-	var dsn string
+	var text string
 	var options schemadiff.Options
 	cmd := &cobra.Command{
 		Use:   "diff",
@@ -35,15 +29,15 @@ finding say so. What the database has too much is printed as a comment, without
 The DSN is one of go-sql-driver/mysql: user:password@tcp(host:3306)/database. The
 user needs a right on our tables, such as SELECT, and SHOW VIEW.`,
 		Args: cobra.NoArgs,
-		RunE: func(cmd *cobra.Command, _ []string) error { return a.schemaDiff(cmd.Context(), dsn, m, options) },
+		RunE: func(cmd *cobra.Command, _ []string) error { return a.schemaDiff(cmd.Context(), text, m, options) },
 	}
 	m.register(cmd.Flags(), "outbox_upgrade")
-	cmd.Flags().StringVar(&dsn, "dsn", "", "the database; better in the environment, as "+dsnVariable+", where no list of processes shows it")
+	cmd.Flags().StringVar(&text, "dsn", "", "the database; better in the environment, as "+dsn.Variable+", where no list of processes shows it")
 	cmd.Flags().BoolVar(&options.Drop, "drop", false, "drop what the database has too much, instead of only naming it")
 	return cmd
 }
 
-func (a *app) schemaDiff(ctx context.Context, dsn string, m migrationFlags, options schemadiff.Options) error {
+func (a *app) schemaDiff(ctx context.Context, text string, m migrationFlags, options schemadiff.Options) error {
 	if err := m.check(); err != nil {
 		return err
 	}
@@ -51,9 +45,9 @@ func (a *app) schemaDiff(ctx context.Context, dsn string, m migrationFlags, opti
 	if err != nil {
 		return err
 	}
-	db, err := openDSN(dsn)
+	db, err := dsn.Open(text)
 	if err != nil {
-		return err
+		return withHint(err)
 	}
 	defer db.Close()
 	live, err := schemadiff.Read(ctx, db, schemadiff.Names(layouts))
@@ -95,37 +89,4 @@ func refused(err error) error {
 		return hinted{err, r.Hint}
 	}
 	return err
-}
-
-// openDSN opens the database of the flag or the environment. No error holds the DSN.
-func openDSN(dsn string) (*sql.DB, error) {
-	if dsn == "" {
-		dsn = os.Getenv(dsnVariable)
-	}
-	if dsn == "" {
-		return nil, hinted{errors.New("no database is named"), "set " + dsnVariable + " or --dsn to user:password@tcp(host:3306)/database"}
-	}
-	cfg, err := mysql.ParseDSN(dsn)
-	if err != nil {
-		return nil, hinted{errors.New("the DSN can't be read"), "it has the form user:password@tcp(host:3306)/database"}
-	}
-	if cfg.DBName == "" {
-		return nil, hinted{errors.New("the DSN names no database"), "add its name behind the slash: user:password@tcp(host:3306)/database"}
-	}
-	cfg.Logger = &mysql.NopLogger{}
-	if cfg.Timeout == 0 {
-		cfg.Timeout = 10 * time.Second
-	}
-	if cfg.ReadTimeout == 0 {
-		cfg.ReadTimeout = 30 * time.Second
-	}
-	if cfg.Params == nil {
-		cfg.Params = map[string]string{}
-	}
-	cfg.Params["sql_mode"] = "''" // ANSI_QUOTES would change what information_schema says
-	connector, err := mysql.NewConnector(cfg)
-	if err != nil {
-		return nil, hinted{errors.New("the DSN can't be used"), "it has the form user:password@tcp(host:3306)/database"}
-	}
-	return sql.OpenDB(connector), nil
 }

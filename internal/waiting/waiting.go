@@ -3,7 +3,6 @@
 package waiting
 
 import (
-	"cmp"
 	"context"
 	"database/sql"
 	"errors"
@@ -27,24 +26,15 @@ const (
 // mostRows is how many rows are looked at of each kind: pending, dead, parked.
 const mostRows = 1_000_000
 
-// The bounds of a look: of connecting, of one answer, and of all of it.
-const (
-	connectTimeout = 5 * time.Second
-	answerTimeout  = 30 * time.Second
-	lookTimeout    = 5 * time.Minute
-)
+// lookTimeout bounds all of a look.
+const lookTimeout = 5 * time.Minute
 
 // Check returns a finding for each event, version and consumer that rows wait for and
 // current no longer has. base is what was published, nil when that isn't known: then
 // tables have current's names, and what a consumer parked since it could not read it
 // is nobody's fault. With more rows than are looked at, the findings are those of the
-// rows looked at, and there is an error. No error holds the DSN.
-func Check(ctx context.Context, dsn string, base, current *spec.Model) (diag.List, error) {
-	db, hide, err := open(dsn)
-	if err != nil {
-		return nil, err
-	}
-	defer db.Close()
+// rows looked at, and there is an error.
+func Check(ctx context.Context, db *sql.DB, base, current *spec.Model) (diag.List, error) {
 	ctx, cancel := context.WithTimeout(ctx, lookTimeout)
 	defer cancel()
 	prefix := current.Outbox.TablePrefix.Text
@@ -53,30 +43,13 @@ func Check(ctx context.Context, dsn string, base, current *spec.Model) (diag.Lis
 	}
 	l := &look{db: db, prefix: prefix, base: base, current: current, most: mostRows}
 	if err := l.all(ctx); err != nil {
-		return l.findings(), explain(err, hide)
+		return l.findings(), explain(err)
 	}
 	return l.findings(), nil
 }
 
-// open returns a pool, and what must not be shown of its DSN.
-func open(dsn string) (*sql.DB, []string, error) {
-	cfg, err := mysql.ParseDSN(dsn)
-	if err != nil {
-		return nil, nil, hint(errors.New("the DSN is not one of go-sql-driver/mysql"), "write it like user:password@tcp(host:3306)/database")
-	}
-	cfg.Timeout = cmp.Or(cfg.Timeout, connectTimeout)
-	cfg.ReadTimeout = cmp.Or(cfg.ReadTimeout, answerTimeout)
-	cfg.WriteTimeout = cmp.Or(cfg.WriteTimeout, answerTimeout)
-	cfg.Logger = &mysql.NopLogger{} // what it would say is in the errors
-	connector, err := mysql.NewConnector(cfg)
-	if err != nil {
-		return nil, nil, errors.New("the DSN's settings can't be used")
-	}
-	return sql.OpenDB(connector), []string{dsn, cfg.Passwd}, nil
-}
-
-// explain says what went wrong, without what is hidden.
-func explain(err error, hide []string) error {
+// explain says what went wrong.
+func explain(err error) error {
 	var server *mysql.MySQLError
 	if errors.As(err, &server) {
 		switch server.Number {
@@ -92,13 +65,7 @@ func explain(err error, hide []string) error {
 	if errors.As(err, &capped) {
 		return hint(err, "let the relays publish, redrive what is parked or delete what is dead, and run again")
 	}
-	text := err.Error()
-	for _, secret := range hide {
-		if secret != "" {
-			text = strings.ReplaceAll(text, secret, "…")
-		}
-	}
-	return fmt.Errorf("look into the database: %s", text)
+	return fmt.Errorf("look into the database: %w", err)
 }
 
 // Error is an error with a way out.

@@ -2,6 +2,7 @@ package waiting
 
 import (
 	"context"
+	"database/sql"
 	"errors"
 	"fmt"
 	"strings"
@@ -11,6 +12,7 @@ import (
 
 	"github.com/outboxgen/outboxgen/internal/dbtest"
 	"github.com/outboxgen/outboxgen/internal/diag"
+	"github.com/outboxgen/outboxgen/internal/dsn"
 	"github.com/outboxgen/outboxgen/internal/spec"
 	"github.com/outboxgen/outboxgen/internal/sqlgen"
 )
@@ -112,20 +114,20 @@ func TestOtherPrefix(t *testing.T) {
 func TestErrors(t *testing.T) {
 	current := parsed(t, full)
 	dbtest.Each(t, func(t *testing.T, server dbtest.Database) {
-		_, err := Check(t.Context(), server.DSN, nil, current)
+		_, err := Check(t.Context(), opened(t, server.DSN), nil, current)
 		var e *Error
 		if err == nil || !strings.Contains(err.Error(), "a table of the outbox is not there yet") || !errors.As(err, &e) || !strings.Contains(e.Hint, "schema.sql") {
 			t.Errorf("without tables: %v", err)
 		}
 		cfg := server.Config()
 		cfg.User, cfg.Passwd = "nobody", "geheim"
-		_, err = Check(t.Context(), cfg.FormatDSN(), nil, current)
+		_, err = Check(t.Context(), opened(t, cfg.FormatDSN()), nil, current)
 		if err == nil || strings.Contains(err.Error(), "geheim") || !strings.Contains(err.Error(), "Access denied") {
 			t.Errorf("with a wrong password: %v", err)
 		}
 		ctx, cancel := context.WithCancel(t.Context())
 		cancel()
-		if _, err = Check(ctx, server.DSN, nil, current); !strings.Contains(fmt.Sprint(err), "context canceled") {
+		if _, err = Check(ctx, opened(t, server.DSN), nil, current); !strings.Contains(fmt.Sprint(err), "context canceled") {
 			t.Errorf("cancelled: %v", err)
 		}
 	})
@@ -135,7 +137,7 @@ func TestErrors(t *testing.T) {
 func TestIndex(t *testing.T) {
 	each(t, func(t *testing.T, server dbtest.Database, prefix, ordering string) {
 		server.Exec(t, "ALTER TABLE "+prefix+"outbox_event DROP INDEX ix_"+prefix+"outbox_event_claim")
-		_, err := Check(t.Context(), server.DSN, nil, parsed(t, settings(full, prefix, ordering)))
+		_, err := Check(t.Context(), opened(t, server.DSN), nil, parsed(t, settings(full, prefix, ordering)))
 		if !strings.Contains(fmt.Sprint(err), "a table of the outbox is of another version") {
 			t.Errorf("without the index: %v", err)
 		}
@@ -222,9 +224,19 @@ func expect(t *testing.T, server dbtest.Database, base, current *spec.Model, wan
 	}
 }
 
+func opened(t *testing.T, text string) *sql.DB {
+	t.Helper()
+	db, err := dsn.Open(text)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { db.Close() })
+	return db
+}
+
 func findings(t *testing.T, server dbtest.Database, base, current *spec.Model) string {
 	t.Helper()
-	list, err := Check(t.Context(), server.DSN, base, current)
+	list, err := Check(t.Context(), opened(t, server.DSN), base, current)
 	if err != nil {
 		t.Fatal(err)
 	}
