@@ -29,6 +29,9 @@ func dump(m *Model) string {
 		d.line("  schema %s", d.name(s))
 	}
 	d.line("broker stream %s, exchange %s, topic %s", d.name(m.Broker.Stream), d.name(m.Broker.Exchange), d.name(m.Broker.Topic))
+	if x := m.Exports; x.Out.Text != "" {
+		d.line("exports out %s, formats %v, schema base %s", d.name(x.Out), x.Formats, d.name(x.SchemaBase))
+	}
 	for _, t := range m.Types {
 		d.named("type "+d.name(t.Name), t, 0)
 	}

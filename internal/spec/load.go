@@ -132,7 +132,7 @@ func (c *checker) walk(root *node) {
 		return
 	}
 	o, ok := c.object(root, root, "the file",
-		"version", "service", "go", "outbox", "sql", "broker", "types", "events", "consumers")
+		"version", "service", "go", "outbox", "sql", "broker", "exports", "types", "events", "consumers")
 	if !ok {
 		return
 	}
@@ -144,6 +144,7 @@ func (c *checker) walk(root *node) {
 	c.outboxConfig(o)
 	c.sqlConfig(o)
 	c.readBroker(o)
+	c.exports(o)
 	c.declareTypes(o)
 	c.goTypes(o)
 	c.readTypes(o)
