@@ -7,6 +7,7 @@ import (
 	"path/filepath"
 	"slices"
 
+	"github.com/outboxgen/outboxgen/internal/export"
 	"github.com/outboxgen/outboxgen/internal/fileset"
 	"github.com/outboxgen/outboxgen/internal/gogen"
 	"github.com/outboxgen/outboxgen/internal/spec"
@@ -69,9 +70,13 @@ func (a *app) plan(ctx context.Context, p *project, force bool) (plan, error) {
 		return plan{}, err
 	}
 	before := consumersBefore(p, append([]string{model.Go.Out.Text}, leftovers...))
+	owned := append([]string{model.Go.Out.Text, sql.Out, model.SQL.Queries.Text}, leftovers...)
+	if out := model.Exports.Out.Text; out != "" {
+		owned = append(owned, out)
+	}
 	return plan{
-		files: slices.Concat(sql.Files, db.Files, dropKnownStubs(p, model, before, code)),
-		owned: append([]string{model.Go.Out.Text, sql.Out, model.SQL.Queries.Text}, leftovers...),
+		files: slices.Concat(sql.Files, db.Files, dropKnownStubs(p, model, before, code), export.Files(model)),
+		owned: owned,
 		notes: slices.Concat(orphans(p, model), renames(model, before)),
 	}, nil
 }

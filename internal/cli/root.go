@@ -63,7 +63,7 @@ func (a *app) root() *cobra.Command {
 	flags.StringVarP(&a.config, "config", "f", defaultConfig, "the file that describes the events; paths in it count from its folder")
 	flags.StringVar(&a.format, "format", formatText, "how findings are printed: text, json or github")
 	flags.BoolVarP(&a.verbose, "verbose", "v", false, "say what is done and why, on stderr")
-	root.AddCommand(a.initCommand(), a.generateCommand(), a.checkCommand(), a.versionCommand())
+	root.AddCommand(a.initCommand(), a.generateCommand(), a.checkCommand(), a.exportCommand(), a.docsCommand(), a.versionCommand())
 	return root
 }
 
@@ -72,7 +72,7 @@ func unknownCommand(root *cobra.Command, args []string) error {
 	if len(args) == 0 {
 		return nil
 	}
-	hint := "outboxgen --help lists the commands"
+	hint := root.CommandPath() + " --help lists the commands"
 	if near := root.SuggestionsFor(args[0]); len(near) > 0 {
 		hint = fmt.Sprintf("did you mean %s?", strings.Join(near, " or "))
 	}
