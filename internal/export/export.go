@@ -48,6 +48,8 @@ func Format(m *spec.Model, format spec.ExportFormat) []fileset.File {
 			}
 		}
 		return files
+	case spec.ExportAsyncAPI:
+		return []fileset.File{{Path: AsyncAPIFile, Data: AsyncAPI(m)}}
 	case spec.ExportEditor:
 		return []fileset.File{{Path: EditorFile, Data: Editor()}}
 	case spec.ExportMarkdown:
