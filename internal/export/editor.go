@@ -7,13 +7,11 @@ func Editor() []byte {
 	for _, t := range editorTables() {
 		definitions.set(t.name, t.schema())
 	}
-	definitions.set("fields", object{
-		{"type", "object"}, {"minProperties", 1}, {"additionalProperties", false},
-		{"patternProperties", object{{`^[a-z][a-z0-9_]{0,47}\??$`, object{
-			{"description", "A field: its type, or a mapping with type, enum or fields. A question mark behind the name makes it optional."},
-			{"anyOf", []any{ref("typeText"), ref("field")}},
-		}}}},
+	fields := mapping(`^[a-z][a-z0-9_]{0,47}\??$`, object{
+		{"description", "A field: its type, or a mapping with type, enum or fields. A question mark behind the name makes it optional."},
+		{"anyOf", []any{ref("typeText"), ref("field")}},
 	})
+	definitions.set("fields", append(fields, member{"minProperties", 1}))
 	definitions.set("typeText", object{{"anyOf", []any{
 		object{{"enum", scalarNames()}},
 		object{{"type", "string"}, {"pattern", `^ *([A-Z][A-Za-z0-9]*|(list|map) *<.+>) *$`}, {"description", "A type of types:, list<T> or map<T>."}},
@@ -72,9 +70,10 @@ func (t table) schema() object {
 
 func ref(name string) object { return object{{"$ref", "#/definitions/" + name}} }
 
-// mapping is a mapping of names of the user's to one kind of value.
+// mapping is a mapping of names of the user's to one kind of value. Behind patternProperties
+// yaml-language-server would complete no value.
 func mapping(names string, value object) object {
-	return object{{"type", "object"}, {"additionalProperties", false}, {"patternProperties", object{{names, value}}}}
+	return object{{"type", "object"}, {"propertyNames", object{{"pattern", names}}}, {"additionalProperties", value}}
 }
 
 func oneOf(values ...string) object { return object{{"enum", values}} }
