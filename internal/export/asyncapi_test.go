@@ -135,3 +135,12 @@ func lookup(doc any, ref string) any {
 	}
 	return doc
 }
+
+// In draft-07 whatever stands beside a $ref is passed over.
+func TestAsyncAPIKeepsNotesBesideReferences(t *testing.T) {
+	doc := readAsyncAPI(t, export.AsyncAPI(parse(t, hostile)))
+	price, _ := lookup(doc, "#/components/schemas/a.b.v1/properties/price").(map[string]any)
+	if price["$ref"] != nil || price["description"] != "<i>x</i> | y" || len(price["allOf"].([]any)) != 1 {
+		t.Errorf("price is %v", price)
+	}
+}

@@ -32,6 +32,9 @@ func (c *checker) exports(top object) {
 	x.Formats = ExportFormats()
 	if n := c.required(o, "out"); n != nil {
 		x.Out, _ = c.path(n, "exports.out")
+		if config := c.model.SQL.Config.Text; x.Out.Text == config || strings.HasPrefix(x.Out.Text, config+"/") {
+			c.problem(n, "bad-path", fmt.Sprintf("exports.out %s is a folder where sql.config is a file", quote(x.Out.Text)), "give it a folder of its own")
+		}
 	}
 	if n := c.optional(o, "formats"); n != nil {
 		x.Formats = c.exportFormats(n)
