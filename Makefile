@@ -46,6 +46,18 @@ generate: build ## Write the generated files anew
 build: setup ## Build bin/outboxgen
 	CGO_ENABLED=0 go build -o $(OUTBOXGEN) ./cmd/outboxgen
 
+# The official parser of AsyncAPI, with its rules, reads what is made of every events.yaml
+# that the parser's tests take for good.
+ASYNCAPI_PARSER = @asyncapi/parser@3.6.6
+
+.PHONY: validate-exports
+validate-exports: build ## Let the official AsyncAPI parser read the exports (needs npm)
+	@dir=$$(mktemp -d) && trap 'rm -rf "$$dir"' EXIT && \
+	npm install --prefix "$$dir" --silent --no-audit --no-fund --ignore-scripts $(ASYNCAPI_PARSER) && \
+	n=0 && for f in $(CONFIGS) internal/spec/testdata/good/*/events.yaml; do \
+		n=$$((n + 1)); $(OUTBOXGEN) export asyncapi -f $$f >"$$dir/$$n.yaml" || exit 1; \
+	done && NODE_PATH="$$dir/node_modules" node internal/export/asyncapicheck/check.cjs "$$dir"/*.yaml
+
 .PHONY: server
 server: setup ## Run a throwaway database until Ctrl-C and print its DSN (DB=mysql or DB=mariadb)
 	$(WITH_SERVERS) -$(or $(DB),mysql) -- go run ./internal/dbserver/cmd/scratch

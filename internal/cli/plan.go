@@ -5,6 +5,7 @@ import (
 	"path/filepath"
 	"slices"
 
+	"github.com/outboxgen/outboxgen/internal/export"
 	"github.com/outboxgen/outboxgen/internal/fileset"
 	"github.com/outboxgen/outboxgen/internal/gogen"
 	"github.com/outboxgen/outboxgen/internal/spec"
@@ -77,13 +78,16 @@ func (a *app) plan(ctx context.Context, p *project, force bool) (plan, error) {
 		return plan{}, err
 	}
 	last := lastRunIn(p, append([]string{model.Go.Out.Text}, leftovers...))
-	notes := slices.Concat(orphans(p, model, code), renames(model, last.consumers))
+	owned := append([]string{model.Go.Out.Text, sql.Out, model.SQL.Queries.Text}, leftovers...)
+	if out := model.Exports.Out.Text; out != "" {
+		owned = append(owned, out)
+	}
 	return plan{
 		model: model,
 		lock:  lock,
-		files: slices.Concat(sql.Files, db.Files, dropKnownStubs(p, model, last, code), lock.kept()),
-		owned: append([]string{model.Go.Out.Text, sql.Out, model.SQL.Queries.Text}, leftovers...),
-		notes: notes,
+		files: slices.Concat(sql.Files, db.Files, dropKnownStubs(p, model, last, code), export.Files(model), lock.kept()),
+		owned: owned,
+		notes: slices.Concat(orphans(p, model, code), renames(model, last.consumers)),
 	}, nil
 }
 

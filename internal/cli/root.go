@@ -68,7 +68,7 @@ func (a *app) root() *cobra.Command {
 	flags.StringVar(&a.format, "format", formatText, "how findings are printed: text, json or github")
 	flags.BoolVarP(&a.verbose, "verbose", "v", false, "say what is done and why, on stderr")
 	root.AddCommand(a.initCommand(), a.generateCommand(), a.checkCommand(), a.lockCommand(), a.breakingCommand(), a.schemaCommand(),
-		a.lintCommand(), a.explainCommand(), a.importCommand(), a.addCommand(), a.versionCommand())
+		a.lintCommand(), a.explainCommand(), a.importCommand(), a.addCommand(), a.exportCommand(), a.docsCommand(), a.versionCommand())
 	return root
 }
 
@@ -77,7 +77,7 @@ func unknownCommand(root *cobra.Command, args []string) error {
 	if len(args) == 0 {
 		return nil
 	}
-	hint := "outboxgen --help lists the commands"
+	hint := root.CommandPath() + " --help lists the commands"
 	if near := root.SuggestionsFor(args[0]); len(near) > 0 {
 		hint = fmt.Sprintf("did you mean %s?", strings.Join(near, " or "))
 	}

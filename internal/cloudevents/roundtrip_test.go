@@ -14,6 +14,7 @@ import (
 const (
 	traceParent = "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01"
 	traceState  = "a=1,b=2"
+	dataSchema  = "https://schemas.example.com/orders/order.accepted.v1.schema.json"
 	awkwardID   = `Ärger "1" 100% %41`
 )
 
@@ -23,11 +24,15 @@ func TestSDKReadsOurs(t *testing.T) {
 			t.Run(c.name+", "+name, func(t *testing.T) {
 				t.Parallel()
 				sent := brokersuite.Event(id, 9_007_199_254_740_993)
+				if id == "42" {
+					sent.DataSchema = dataSchema
+				}
 				sent.Headers = map[string]string{"traceparent": traceParent, "tracestate": traceState, "tenant": "7"}
 				got := sdkEvent(t, c.names, c.send(t, sent))
 				want := map[string]any{
 					"specversion": "1.0", "id": sent.ID.String(), "source": sent.Source, "type": sent.Type, "subject": id,
 					"datacontenttype": "application/json", "time": sent.Time, "data": string(sent.Data),
+					"dataschema": sent.DataSchema,
 					"extensions": map[string]any{
 						"aggregatetype": "order", "aggregateversion": "9007199254740993", "schemaversion": "1",
 						"traceparent": traceParent, "tracestate": traceState,
@@ -36,6 +41,7 @@ func TestSDKReadsOurs(t *testing.T) {
 				have := map[string]any{
 					"specversion": got.SpecVersion(), "id": got.ID(), "source": got.Source(), "type": got.Type(), "subject": got.Subject(),
 					"datacontenttype": got.DataContentType(), "time": got.Time(), "data": string(got.Data()),
+					"dataschema": got.DataSchema(),
 					"extensions": got.Extensions(),
 				}
 				if diff := cmp.Diff(want, have); diff != "" {
@@ -53,12 +59,13 @@ func TestWeReadTheSDKs(t *testing.T) {
 				t.Run(c.name+", "+mode+", versions as a "+kind, func(t *testing.T) {
 					t.Parallel()
 					want := brokersuite.Event(awkwardID, 7)
-					want.SchemaVersion = 7
+					want.SchemaVersion, want.DataSchema = 7, dataSchema
 					want.Headers = map[string]string{"traceparent": traceParent, "tracestate": traceState}
 					e := event.New()
 					e.SetID(want.ID.String())
 					e.SetSource(want.Source)
 					e.SetType(want.Type)
+					e.SetDataSchema(want.DataSchema)
 					e.SetSubject(want.AggregateID)
 					e.SetTime(want.Time)
 					e.SetExtension("aggregatetype", want.AggregateType)

@@ -5,6 +5,7 @@ import (
 
 	"github.com/dave/jennifer/jen"
 
+	"github.com/outboxgen/outboxgen/internal/sample"
 	"github.com/outboxgen/outboxgen/internal/spec"
 )
 
@@ -28,7 +29,7 @@ func (f *file) fixtureTest(e *spec.Event, v *spec.Version) {
 		what = fmt.Sprintf("version %d of %s", v.Number, what)
 	}
 	f.add(docComment(wrap(constant+" is how "+what+" is sent. It must not change: messages of this form may wait in a broker.")),
-		"const "+constant, jen.Const().Id(constant).Op("=").Add(text(encoded(v, f.g.fixture(e, v)))))
+		"const "+constant, jen.Const().Id(constant).Op("=").Add(text(sample.Encode(v, f.g.fixture(e, v)))))
 	args := []jen.Code{jen.Id("t"), jen.Id(constant)}
 	for _, field := range v.Fields {
 		if !field.Optional {

@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"github.com/outboxgen/outboxgen/internal/diag"
+	"github.com/outboxgen/outboxgen/internal/sample"
 	"github.com/outboxgen/outboxgen/internal/spec"
 )
 
@@ -19,7 +20,7 @@ func Fixtures(in Input) (map[*spec.Version]string, diag.List) {
 	fixtures := map[*spec.Version]string{}
 	for _, e := range in.Model.Events {
 		for _, v := range e.Versions {
-			fixtures[v] = encoded(v, g.fixture(e, v))
+			fixtures[v] = sample.Encode(v, g.fixture(e, v))
 		}
 	}
 	return fixtures, g.problems
@@ -27,31 +28,31 @@ func Fixtures(in Input) (map[*spec.Version]string, diag.List) {
 
 // published are the values of a version's locked fixture, if it has one, with those of
 // today's sample for fields that came after the lock.
-func (g *generator) published(e *spec.Event, v *spec.Version, sample map[string]string) map[string]string {
+func (g *generator) published(e *spec.Event, v *spec.Version, today map[string]string) map[string]string {
 	if g.locked == nil {
-		return sample
+		return today
 	}
 	for _, le := range g.locked.Events {
 		for _, lv := range le.Versions {
 			if le.Name.Text == e.Name.Text && lv.Number == v.Number {
-				return lockedValues(v.Fields, lv.Fixture, sample)
+				return lockedValues(v.Fields, lv.Fixture, today)
 			}
 		}
 	}
-	return sample
+	return today
 }
 
-func lockedValues(fields []*spec.Field, fixture string, sample map[string]string) map[string]string {
+func lockedValues(fields []*spec.Field, fixture string, today map[string]string) map[string]string {
 	var was map[string]json.RawMessage
 	if json.Unmarshal([]byte(fixture), &was) != nil { // none in the lock
-		return sample
+		return today
 	}
 	values := map[string]string{}
 	for _, f := range fields {
 		name := f.Name.Text
 		if locked, ok := was[name]; ok {
-			values[name] = string(lockedValue(f.Type, locked, json.RawMessage(sample[name])))
-		} else if today, ok := sample[name]; ok {
+			values[name] = string(lockedValue(f.Type, locked, json.RawMessage(today[name])))
+		} else if today, ok := today[name]; ok {
 			values[name] = today
 		}
 	}
@@ -60,12 +61,12 @@ func lockedValues(fields []*spec.Field, fixture string, sample map[string]string
 
 // lockedObject merges two objects. A locked value that isn't what the fields say stays
 // as it is: the generated test will fail on it, and say so.
-func lockedObject(fields []*spec.Field, locked, sample json.RawMessage) json.RawMessage {
+func lockedObject(fields []*spec.Field, locked, today json.RawMessage) json.RawMessage {
 	var was, is map[string]json.RawMessage
 	if json.Unmarshal(locked, &was) != nil || was == nil {
 		return locked
 	}
-	_ = json.Unmarshal(sample, &is) // ours; empty where there is none for this object
+	_ = json.Unmarshal(today, &is) // ours; empty where there is none for this object
 	var parts []string
 	for _, f := range fields {
 		name := f.Name.Text
@@ -84,16 +85,16 @@ func lockedObject(fields []*spec.Field, locked, sample json.RawMessage) json.Raw
 	return json.RawMessage("{" + strings.Join(parts, ",") + "}")
 }
 
-func lockedValue(t *spec.Type, locked, sample json.RawMessage) json.RawMessage {
+func lockedValue(t *spec.Type, locked, today json.RawMessage) json.RawMessage {
 	switch t.Kind {
 	case spec.KindStruct:
-		return lockedObject(t.Named.Fields, locked, sample)
+		return lockedObject(t.Named.Fields, locked, today)
 	case spec.KindList:
 		var was, is []json.RawMessage
 		if json.Unmarshal(locked, &was) != nil || was == nil {
 			return locked
 		}
-		_ = json.Unmarshal(sample, &is)
+		_ = json.Unmarshal(today, &is)
 		for i := range was {
 			var one json.RawMessage
 			if i < len(is) {
@@ -107,7 +108,7 @@ func lockedValue(t *spec.Type, locked, sample json.RawMessage) json.RawMessage {
 		if json.Unmarshal(locked, &was) != nil || was == nil {
 			return locked
 		}
-		_ = json.Unmarshal(sample, &is)
+		_ = json.Unmarshal(today, &is)
 		var parts []string
 		for _, key := range slices.Sorted(maps.Keys(was)) { // as Go encodes a map
 			name, _ := json.Marshal(key) // a string: never fails

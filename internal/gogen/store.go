@@ -76,6 +76,9 @@ func (g *generator) storeFile() *file {
 		store, queries, ordered = g.lanelease, laneQueries(), "An aggregate's events are published in order."
 		config = append(config, jen.Id("Lanes").Op(":").Lit(spec.LaneCount))
 	}
+	if base := g.model.Exports.SchemaBase.Text; base != "" {
+		config = append(config, jen.Id("SchemaBase").Op(":").Lit(base))
+	}
 	if g.model.Outbox.KeepPublished == 0 {
 		config = append(config, jen.Id("DeletePublished").Op(":").True())
 	}

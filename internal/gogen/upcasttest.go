@@ -7,6 +7,7 @@ import (
 
 	"github.com/dave/jennifer/jen"
 
+	"github.com/outboxgen/outboxgen/internal/sample"
 	"github.com/outboxgen/outboxgen/internal/spec"
 )
 
@@ -45,7 +46,7 @@ func (f *file) upcastTest(e *spec.Event, i int, v *spec.Version) (customDefault 
 		customDefault = customDefault || f.g.upcastFails(next)
 	}
 	f.add(docComment(wrap(fmt.Sprintf("%s is what consumers get of fixture%s, as version %d.", constant, v.GoName, e.Newest().Number))),
-		"const "+constant, jen.Const().Id(constant).Op("=").Add(text(encoded(e.Newest(), values))))
+		"const "+constant, jen.Const().Id(constant).Op("=").Add(text(sample.Encode(e.Newest(), values))))
 	decode := jen.Id("decode" + e.GoName)
 	if isManual(e.Newest(), e) {
 		decode = decode.Call(jen.Id("sampleUpcaster").Values())
@@ -79,9 +80,9 @@ func (g *generator) upcastValues(e *spec.Event, v *spec.Version, before map[stri
 		}
 	}
 	if len(v.Upcast.Open) > 0 {
-		sample := g.fixture(e, v)
+		fresh := g.fixture(e, v)
 		for _, field := range v.Upcast.Open {
-			values[field.Name.Text] = sample[field.Name.Text]
+			values[field.Name.Text] = fresh[field.Name.Text]
 		}
 	}
 	return values

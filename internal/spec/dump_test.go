@@ -38,6 +38,9 @@ func dump(m *Model) string {
 			d.line("  of %s", d.name(n))
 		}
 	}
+	if x := m.Exports; x.Out.Text != "" {
+		d.line("exports out %s, formats %v, schema base %s", d.name(x.Out), x.Formats, d.name(x.SchemaBase))
+	}
 	for _, t := range m.Types {
 		d.named("type "+d.name(t.Name), t, 0)
 	}

@@ -139,7 +139,7 @@ func (c *checker) walk(root *node) {
 		c.problem(root, "empty-file", "the file holds no events", `begin with "version: 1"`)
 		return
 	}
-	keys := []string{"version", "service", "go", "outbox", "sql", "broker", "types", "events", "consumers", "lint"}
+	keys := []string{"version", "service", "go", "outbox", "sql", "broker", "exports", "types", "events", "consumers", "lint"}
 	if c.lock {
 		keys = []string{"version", "service", "outbox", "types", "events", "consumers", "retired"}
 	}
@@ -157,6 +157,7 @@ func (c *checker) walk(root *node) {
 	c.outboxConfig(o)
 	c.sqlConfig(o)
 	c.readBroker(o)
+	c.exports(o)
 	c.declareTypes(o)
 	c.goTypes(o)
 	c.readTypes(o)

@@ -21,6 +21,8 @@ type Model struct {
 	Broker BrokerConfig
 	Lint   LintConfig
 
+	Exports ExportsConfig
+
 	Types     []*Named    // in file order
 	Events    []*Event    // in file order
 	Consumers []*Consumer // in file order
@@ -87,6 +89,30 @@ type SQLConfig struct {
 	Queries Name   // folder for our queries. Default "queries"
 	Config  Name   // sqlc's config file. Default "sqlc.yaml"
 }
+
+// ExportsConfig says what is written beside the Go code. Without the key in the file all
+// of it is empty, and nothing is.
+type ExportsConfig struct {
+	Out     Name           // folder, relative to the config file, slash separated
+	Formats []ExportFormat // in the order of the file. Default all
+
+	// SchemaBase is the URL below which the JSON Schemas are published, with a slash at
+	// its end. Messages carry it, with the file's name, as CloudEvents' dataschema. May be
+	// empty.
+	SchemaBase Name
+}
+
+// ExportFormat is one kind of files.
+type ExportFormat string
+
+// The formats of exports.
+const (
+	ExportJSONSchema ExportFormat = "jsonschema"
+	ExportAsyncAPI   ExportFormat = "asyncapi"
+	ExportEditor     ExportFormat = "editor"
+	ExportMarkdown   ExportFormat = "markdown"
+	ExportHTML       ExportFormat = "html"
+)
 
 // BrokerConfig is where events go unless they say it themselves. Names that the
 // file doesn't give are the defaults, without a place.
@@ -270,6 +296,11 @@ type Version struct {
 	Upcast  *Upcast // how it is made of the version before; nil for the oldest
 	Fixture string  // a payload as it was encoded when the version was locked; only in a lock
 	Pos     diag.Pos
+}
+
+// SchemaFile is the name of the version's JSON Schema.
+func (v *Version) SchemaFile(e *Event) string {
+	return fmt.Sprintf("%s.v%d.schema.json", e.Name.Text, v.Number)
 }
 
 // Upcast is how a version is made of the one before it.

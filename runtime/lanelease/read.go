@@ -42,7 +42,7 @@ func (s *Store) read(ctx context.Context, r *run, c outbox.ClaimRequest, lanes [
 	b := &building{
 		limit:    int(s.size.Limit(c)),
 		maxBytes: c.MaxBytes,
-		source:   s.cfg.Source,
+		origin:   s.cfg.origin(),
 		batch:    &outbox.Batch{Owner: c.Owner, Ordered: true},
 		lease:    &batchLease{run: r, lanes: map[uint16]int64{}, places: map[string]place{}, length: c.Lease},
 	}
@@ -85,7 +85,7 @@ func (s *Store) readLanes(ctx context.Context, r reading, limit int) ([]LaneEven
 type building struct {
 	limit    int
 	maxBytes int
-	source   string
+	origin   leasing.Origin
 	batch    *outbox.Batch
 	lease    *batchLease
 	bytes    int
@@ -108,7 +108,7 @@ func (b *building) add(row LaneEvent) {
 		Headers:       row.Headers,
 		Attempts:      row.Attempts,
 		CreatedUs:     row.CreatedUs,
-	}, b.source))
+	}, b.origin))
 	b.lease.places[row.EventID] = place{lane: row.Lane, hash: row.AggregateHash, attempts: row.Attempts}
 	b.bytes += len(row.Payload)
 	b.largest = max(b.largest, len(row.Payload))

@@ -38,8 +38,13 @@ var (
 // Config is what the generator knows of an outbox.
 type Config struct {
 	Source          string // who produces the events
+	SchemaBase      string // URL below which the schemas of their payloads are; none when empty
 	Lanes           int    // how many there are
 	DeletePublished bool   // MarkPublished deletes
+}
+
+func (c Config) origin() leasing.Origin {
+	return leasing.Origin{Source: c.Source, SchemaBase: c.SchemaBase}
 }
 
 // New returns a store of db's events.

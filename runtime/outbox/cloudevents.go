@@ -22,6 +22,7 @@ const (
 	attrSubject          = "subject"
 	attrTime             = "time"
 	attrContentType      = "datacontenttype"
+	attrDataSchema       = "dataschema"
 	attrAggregateType    = "aggregatetype"
 	attrAggregateVersion = "aggregateversion"
 	attrSchemaVersion    = "schemaversion"
@@ -36,7 +37,8 @@ const (
 )
 
 // Attributes yields the envelope's CloudEvents attributes in a fixed order,
-// datacontenttype among them, the writer's own headers not.
+// datacontenttype among them, the writer's own headers not. An event without a schema has
+// no dataschema.
 func (e Envelope) Attributes() iter.Seq2[string, string] {
 	return func(yield func(string, string) bool) {
 		_ = yield(attrSpecVersion, specVersion) &&
@@ -46,6 +48,7 @@ func (e Envelope) Attributes() iter.Seq2[string, string] {
 			yield(attrSubject, e.AggregateID) &&
 			yield(attrTime, e.Time.UTC().Format(timestampLayout)) &&
 			yield(attrContentType, jsonType) &&
+			(e.DataSchema == "" || yield(attrDataSchema, e.DataSchema)) &&
 			yield(attrAggregateType, e.AggregateType) &&
 			yield(attrAggregateVersion, strconv.FormatInt(e.AggregateVersion, 10)) &&
 			yield(attrSchemaVersion, strconv.Itoa(e.SchemaVersion)) &&
@@ -80,6 +83,7 @@ func EnvelopeFromAttributes(get func(name string) string, headers map[string]str
 		Type:          get(attrType),
 		AggregateID:   get(attrSubject),
 		AggregateType: get(attrAggregateType),
+		DataSchema:    get(attrDataSchema),
 		Headers:       headers,
 		Data:          data,
 	}
@@ -90,7 +94,7 @@ func EnvelopeFromAttributes(get func(name string) string, headers map[string]str
 	if e.Type == "" || e.Source == "" {
 		return Envelope{}, fmt.Errorf("%w: CloudEvents type or source is missing", ErrNotAnEvent)
 	}
-	if !utf8.ValidString(e.Type) || !utf8.ValidString(e.Source) || !utf8.ValidString(e.AggregateID) || !utf8.ValidString(e.AggregateType) {
+	if !utf8.ValidString(e.Type) || !utf8.ValidString(e.Source) || !utf8.ValidString(e.AggregateID) || !utf8.ValidString(e.AggregateType) || !utf8.ValidString(e.DataSchema) {
 		return Envelope{}, fmt.Errorf("%w: an attribute is not UTF-8", ErrNotAnEvent)
 	}
 	if e.AggregateVersion, err = strconv.ParseInt(get(attrAggregateVersion), 10, 64); err != nil {

@@ -11,12 +11,26 @@ import (
 
 // What isn't UTF-8 could not be parked, nor written as JSON, without a change.
 func TestAttributesThatAreNotUTF8(t *testing.T) {
-	for _, name := range []string{"source", "type", "subject", "aggregatetype"} {
+	for _, name := range []string{"source", "type", "subject", "aggregatetype", "dataschema"} {
 		attributes := maps.Collect(testEnvelope().Attributes())
 		attributes[name] += "\xff"
 		if _, err := outbox.EnvelopeFromAttributes(func(name string) string { return attributes[name] }, nil, nil); !errors.Is(err, outbox.ErrNotAnEvent) {
 			t.Errorf("%s: %v", name, err)
 		}
+	}
+}
+
+// CloudEvents allows no empty attribute: an event without a schema has none.
+func TestDataSchemaIsOptional(t *testing.T) {
+	e := testEnvelope()
+	if v, has := maps.Collect(e.Attributes())["dataschema"]; has {
+		t.Errorf("dataschema is %q in an event without one", v)
+	}
+	e.DataSchema = "https://schemas.example.com/a.v1.schema.json"
+	attributes := maps.Collect(e.Attributes())
+	back, err := outbox.EnvelopeFromAttributes(func(name string) string { return attributes[name] }, nil, nil)
+	if err != nil || back.DataSchema != e.DataSchema {
+		t.Errorf("read back: %q, %v", back.DataSchema, err)
 	}
 }
 

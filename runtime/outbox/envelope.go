@@ -19,6 +19,7 @@ type Envelope struct {
 	AggregateID      string    // CloudEvents subject
 	AggregateVersion int64     // extension aggregateversion; the version of the business fact
 	SchemaVersion    int       // extension schemaversion; the version of the payload's shape
+	DataSchema       string    // CloudEvents dataschema; the URI of the payload's schema, empty unless exports.schema_base is set
 	Time             time.Time // CloudEvents time; when the row was written, by the database's clock
 
 	// Headers are the writer's own, such as traceparent. Their names are lower case.

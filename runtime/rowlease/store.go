@@ -32,7 +32,12 @@ var (
 // Config is what the generator knows of an outbox.
 type Config struct {
 	Source          string // who produces the events
+	SchemaBase      string // URL below which the schemas of their payloads are; none when empty
 	DeletePublished bool   // MarkPublished deletes
+}
+
+func (c Config) origin() leasing.Origin {
+	return leasing.Origin{Source: c.Source, SchemaBase: c.SchemaBase}
 }
 
 // New returns a store of db's events.
@@ -82,7 +87,7 @@ func (s *Store) Claim(ctx context.Context, c outbox.ClaimRequest) (*outbox.Batch
 	largest := 0
 	batch.Events = make([]outbox.Event, len(due))
 	for i, row := range due {
-		batch.Events[i] = leasing.NewEvent(row, s.cfg.Source)
+		batch.Events[i] = leasing.NewEvent(row, s.cfg.origin())
 		largest = max(largest, len(row.Payload))
 	}
 	s.size.Seen(len(due), largest)

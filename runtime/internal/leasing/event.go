@@ -11,18 +11,34 @@ import (
 	"github.com/outboxgen/outboxgen/runtime/outbox"
 )
 
-// NewEvent makes the event of a row; source is who produces it.
-func NewEvent(row Row, source string) outbox.Event {
+// Origin is what all events of a service have in common.
+type Origin struct {
+	Source     string // who produces them
+	SchemaBase string // URL of the folder of their schemas, with a slash at its end; may be empty
+}
+
+// dataSchema is where the schema of a payload is published: the name of the file is the
+// one that outboxgen's export gives it.
+func (o Origin) dataSchema(row Row) string {
+	if o.SchemaBase == "" {
+		return ""
+	}
+	return fmt.Sprintf("%s%s.v%d.schema.json", o.SchemaBase, row.EventType, row.SchemaVersion)
+}
+
+// NewEvent makes the event of a row.
+func NewEvent(row Row, origin Origin) outbox.Event {
 	event := outbox.Event{
 		Key:      row.EventID,
 		Attempts: int(row.Attempts),
 		Envelope: outbox.Envelope{
-			Source:           source,
+			Source:           origin.Source,
 			Type:             row.EventType,
 			AggregateType:    row.AggregateType,
 			AggregateID:      row.AggregateID,
 			AggregateVersion: row.EventVersion,
 			SchemaVersion:    int(row.SchemaVersion),
+			DataSchema:       origin.dataSchema(row),
 			Time:             time.UnixMicro(row.CreatedUs).UTC(),
 			Data:             row.Payload,
 		},

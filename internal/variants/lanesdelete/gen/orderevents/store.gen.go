@@ -14,7 +14,7 @@ import (
 // NewStore returns the outbox of db, for a relay. An aggregate's events are
 // published in order.
 func NewStore(db *outbox.DB) *lanelease.Store {
-	return lanelease.New(db, storeQueries{}, lanelease.Config{Source: Service, Lanes: 64, DeletePublished: true})
+	return lanelease.New(db, storeQueries{}, lanelease.Config{Source: Service, Lanes: 64, SchemaBase: "https://schemas.example.com/lanes/", DeletePublished: true})
 }
 
 // LookupEvent returns what the outbox knows of an event. The error is

@@ -14,7 +14,7 @@ import (
 // NewStore returns the outbox of db, for a relay. Relays lease single events,
 // and publish them in no promised order.
 func NewStore(db *outbox.DB) *rowlease.Store {
-	return rowlease.New(db, storeQueries{}, rowlease.Config{Source: Service})
+	return rowlease.New(db, storeQueries{}, rowlease.Config{Source: Service, SchemaBase: "https://schemas.example.com/rows/"})
 }
 
 // LookupEvent returns what the outbox knows of an event. The error is
