@@ -16,7 +16,8 @@ const (
 )
 
 // published is I2. The history is taken when the deadline after healing is over, so
-// that what isn't published by then is late.
+// that what isn't published by then is late. What a consumer was handed the broker had,
+// even if the queue that the messages are counted in has lost its binding in a crash.
 func (j *judge) published() {
 	if !j.observed("outbox rows", j.Events != nil) || !j.observed("the broker's messages", j.Messages != nil) {
 		return
@@ -25,18 +26,27 @@ func (j *judge) published() {
 	for _, m := range j.Messages {
 		stored[m.EventID] = true
 	}
-	byStatus := make(map[string]int)
+	delivered := make(map[uuid.UUID]bool, len(j.Deliveries))
+	for _, d := range j.Deliveries {
+		delivered[d.EventID] = true
+	}
+	byStatus, unseen := make(map[string]int), 0
 	for _, e := range j.Events {
 		byStatus[e.Status]++
 		switch {
 		case e.Rejected && e.Status == StatusDead:
 		case e.Status != StatusPublished:
 			j.violate("event %s is %s after %d attempts, %v after healing", e.ID, e.Status, e.Attempts, j.Deadline)
+		case !stored[e.ID] && delivered[e.ID]:
+			unseen++
 		case !stored[e.ID]:
 			j.violate("event %s is PUBLISHED, and the broker doesn't have it", e.ID)
 		}
 	}
 	j.count(len(j.Messages), "messages at the broker")
+	if unseen > 0 {
+		j.count(unseen, "events known to be at the broker by their deliveries alone")
+	}
 	for _, status := range []string{StatusPublished, StatusDead, StatusPublishing, StatusPending} {
 		j.count(byStatus[status], "events "+status)
 	}

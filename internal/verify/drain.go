@@ -68,12 +68,16 @@ func (s *stage) handled(ctx context.Context) (left string, err error) {
 	for _, m := range messages {
 		stored[m.EventID]++
 	}
+	published, deliveries := s.carried()
+	delivered := map[uuid.UUID]bool{}
+	for _, d := range deliveries {
+		delivered[d.EventID] = true
+	}
 	for _, r := range s.requests {
-		if !r.Refused && stored[r.EventID] == 0 {
+		if !r.Refused && stored[r.EventID] == 0 && !delivered[r.EventID] {
 			return fmt.Sprintf("the broker doesn't have event %s", r.EventID), nil
 		}
 	}
-	published, deliveries := s.carried()
 	for _, p := range published {
 		if p.Confirmed && count[p.EventID] < stored[p.EventID] {
 			count[p.EventID]++
