@@ -54,7 +54,7 @@ func NewOrderState(db *outbox.DB, handler OrderStateHandler, cfg *outbox.Consume
 
 func decodeOrderAccepted(schemaVersion int, data []byte) (OrderAccepted, error) {
 	switch schemaVersion {
-	case 1:
+	case 2:
 		return outbox.DecodePayload[OrderAccepted](data)
 	default:
 		return OrderAccepted{}, outbox.UnknownSchemaVersion(EventTypeOrderAccepted, schemaVersion)

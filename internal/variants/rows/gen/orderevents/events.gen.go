@@ -158,10 +158,10 @@ func (p *LineItem) UnmarshalJSON(data []byte) error {
 	return m.Err()
 }
 
-// OrderAccepted is the payload of order.accepted.
+// OrderAcceptedV2 is version 2 of the payload of order.accepted.
 //
 // The order is committed and can be queried; what follows may be late.
-type OrderAccepted struct {
+type OrderAcceptedV2 struct {
 	OrderID      int64      `json:"order_id"`
 	OrderVersion int64      `json:"order_version"`
 	TenantID     int64      `json:"tenant_id"`
@@ -173,13 +173,13 @@ type OrderAccepted struct {
 }
 
 // Validate says why p must not be written. No message of it holds a value.
-func (p OrderAccepted) Validate() error {
+func (p OrderAcceptedV2) Validate() error {
 	var c outbox.Check
 	p.check(&c)
 	return c.Err()
 }
 
-func (p OrderAccepted) check(c *outbox.Check) {
+func (p OrderAcceptedV2) check(c *outbox.Check) {
 	for i, v := range p.Lines {
 		c.In(outbox.At("lines", i), v.check)
 	}
@@ -191,8 +191,8 @@ func (p OrderAccepted) check(c *outbox.Check) {
 }
 
 // MarshalJSON encodes a nil list, map or byte slice as an empty one.
-func (p OrderAccepted) MarshalJSON() ([]byte, error) {
-	type plain OrderAccepted
+func (p OrderAcceptedV2) MarshalJSON() ([]byte, error) {
+	type plain OrderAcceptedV2
 	if p.Lines == nil {
 		p.Lines = []LineItem{}
 	}
@@ -200,7 +200,7 @@ func (p OrderAccepted) MarshalJSON() ([]byte, error) {
 }
 
 // UnmarshalJSON refuses an object that lacks a required key, or has null for one.
-func (p *OrderAccepted) UnmarshalJSON(data []byte) error {
+func (p *OrderAcceptedV2) UnmarshalJSON(data []byte) error {
 	var s struct {
 		OrderID      *int64            `json:"order_id"`
 		OrderVersion *int64            `json:"order_version"`
@@ -214,7 +214,7 @@ func (p *OrderAccepted) UnmarshalJSON(data []byte) error {
 		return err
 	}
 	var m outbox.Missing
-	*p = OrderAccepted{
+	*p = OrderAcceptedV2{
 		OrderID:      outbox.Required(&m, "order_id", s.OrderID),
 		OrderVersion: outbox.Required(&m, "order_version", s.OrderVersion),
 		TenantID:     outbox.Required(&m, "tenant_id", s.TenantID),
@@ -227,7 +227,7 @@ func (p *OrderAccepted) UnmarshalJSON(data []byte) error {
 }
 
 // Format keeps the fields marked pii out of everything that fmt prints.
-func (p OrderAccepted) Format(s fmt.State, verb rune) {
+func (p OrderAcceptedV2) Format(s fmt.State, verb rune) {
 	type shown struct {
 		OrderID      int64
 		OrderVersion int64
@@ -249,7 +249,7 @@ func (p OrderAccepted) Format(s fmt.State, verb rune) {
 }
 
 // LogValue keeps the fields marked pii out of logs.
-func (p OrderAccepted) LogValue() slog.Value {
+func (p OrderAcceptedV2) LogValue() slog.Value {
 	return slog.StringValue(fmt.Sprintf("%+v", p))
 }
 
@@ -304,3 +304,6 @@ func (p *OrderCancelled) UnmarshalJSON(data []byte) error {
 	}
 	return m.Err()
 }
+
+// OrderAccepted is the newest version of the payload of order.accepted.
+type OrderAccepted = OrderAcceptedV2

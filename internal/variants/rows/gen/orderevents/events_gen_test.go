@@ -11,12 +11,12 @@ import (
 	"github.com/outboxgen/outboxgen/runtime/outbox"
 )
 
-// fixtureOrderAccepted is how order.accepted is sent. It must not change:
-// messages of this form may wait in a broker.
-const fixtureOrderAccepted = `{"order_id":9007199254740993,"order_version":9007199254740993,"tenant_id":9007199254740993,"lines":[{"sku":"sku","quantity":42,"unit_price":{"amount":"12.5","currency":"CNY"},"attributes":{"key":"attributes"}}],"total":{"amount":"12.5","currency":"CNY"},"note":"note","accepted_at":"2026-01-02T03:04:05.000006Z"}`
+// fixtureOrderAcceptedV2 is how version 2 of order.accepted is sent. It must
+// not change: messages of this form may wait in a broker.
+const fixtureOrderAcceptedV2 = `{"order_id":9007199254740993,"order_version":9007199254740993,"tenant_id":9007199254740993,"lines":[{"sku":"sku","quantity":42,"unit_price":{"amount":"12.5","currency":"CNY"},"attributes":{"key":"attributes"}}],"total":{"amount":"12.5","currency":"CNY"},"note":"note","accepted_at":"2026-01-02T03:04:05.000006Z"}`
 
-func TestOrderAcceptedFixture(t *testing.T) {
-	testFixture[OrderAccepted](t, fixtureOrderAccepted, "order_id", "order_version", "tenant_id", "lines", "total", "accepted_at")
+func TestOrderAcceptedV2Fixture(t *testing.T) {
+	testFixture[OrderAcceptedV2](t, fixtureOrderAcceptedV2, "order_id", "order_version", "tenant_id", "lines", "total", "accepted_at")
 }
 
 // fixtureOrderCancelled is how order.cancelled is sent. It must not change:

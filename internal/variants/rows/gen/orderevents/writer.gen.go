@@ -30,7 +30,7 @@ func WriteOrderAccepted(
 		AggregateID:   strconv.FormatInt(payload.OrderID, 10),
 		EventType:     EventTypeOrderAccepted,
 		EventVersion:  payload.OrderVersion,
-		SchemaVersion: 1,
+		SchemaVersion: 2,
 		Payload:       payload,
 	}, insertEvent, opts...)
 }
