@@ -2,10 +2,7 @@
 package main
 
 import (
-	"context"
 	"os"
-	"os/signal"
-	"syscall"
 
 	sqlc "github.com/sqlc-dev/sqlc/pkg/cli"
 
@@ -17,9 +14,10 @@ func main() {
 	// sqlc ends its process on errors, so it gets one of its own: see sqlcrun.
 	// Only this package links it; tests of the others don't compile it.
 	if len(os.Args) > 1 && os.Args[1] == sqlcrun.ChildArg {
+		ignoreTerminal() // the parent hears of it too, ends the child, and says why
 		os.Exit(sqlc.Run(os.Args[2:]))
 	}
-	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	ctx, stop := untilAskedToEnd()
 	code := cli.Main(ctx, os.Args[1:], os.Stdout, os.Stderr)
 	stop()
 	os.Exit(code)

@@ -41,6 +41,9 @@ func openProject(config string) (*project, error) {
 
 // isConfig says what is wrong with a config that is no file.
 func isConfig(config string) error {
+	if config == "" {
+		return hinted{errors.New("--config is empty"), "name the file, or leave the flag out for " + defaultConfig}
+	}
 	info, err := os.Stat(config)
 	switch {
 	case errors.Is(err, fs.ErrNotExist):

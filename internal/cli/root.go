@@ -63,6 +63,7 @@ func (a *app) root() *cobra.Command {
 	root.SuggestionsMinimumDistance = 2
 	root.SetFlagErrorFunc(unknownFlag)
 	root.CompletionOptions.HiddenDefaultCmd = true
+	root.SetHelpCommand(helpCommand())
 	flags := root.PersistentFlags()
 	flags.StringVarP(&a.config, "config", "f", defaultConfig, "the file that describes the events; paths in it count from its folder")
 	flags.StringVar(&a.format, "format", formatText, "how findings are printed: text, json or github")
@@ -70,6 +71,24 @@ func (a *app) root() *cobra.Command {
 	root.AddCommand(a.initCommand(), a.generateCommand(), a.checkCommand(), a.lockCommand(), a.breakingCommand(), a.schemaCommand(),
 		a.lintCommand(), a.explainCommand(), a.importCommand(), a.addCommand(), a.exportCommand(), a.docsCommand(), a.versionCommand())
 	return root
+}
+
+// helpCommand is cobra's, but that a command which isn't there is an error.
+func helpCommand() *cobra.Command {
+	return &cobra.Command{
+		Use:   "help [COMMAND]",
+		Short: "Help about any command",
+		RunE: func(cmd *cobra.Command, args []string) error {
+			about, rest, err := cmd.Root().Find(args)
+			if err == nil {
+				err = unknownCommand(about, rest)
+			}
+			if err != nil {
+				return err
+			}
+			return about.Help()
+		},
+	}
 }
 
 // unknownCommand takes no argument: what is no command's name comes here.

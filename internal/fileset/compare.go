@@ -172,6 +172,8 @@ func refused(err error) error {
 			"target-not-a-folder", "is to be written below a file",
 			"move that file away, or change the paths in events.yaml",
 		}
+	case errors.Is(err, syscall.ELOOP):
+		return &refusal{"target-is-link", "leads through links that lead back to themselves", "remove those links"}
 	}
 	return err
 }

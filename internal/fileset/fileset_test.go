@@ -186,6 +186,27 @@ func TestWriteCancelled(t *testing.T) {
 	}
 }
 
+// A context that ends between two replacements leaves no tree that is half old.
+func TestWriteCancelledHalfway(t *testing.T) {
+	root, dir := tree(t, map[string]string{"a.go": ourHeader + "old", "stale.go": ourHeader})
+	want := wanted("a.go", "b/c.go")
+	report, err := Compare(root, want, []string{"."})
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	c := &change{root: root, rename: func(from, to string) error {
+		cancel()
+		return root.Rename(from, to)
+	}}
+	if err := c.apply(ctx, report, map[string][]byte{want[0].Path: want[0].Data, want[1].Path: want[1].Data}); err != nil {
+		t.Fatal(err)
+	}
+	if report, err := Compare(root, want, []string{"."}); err != nil || !report.Clean() {
+		t.Errorf("%+v, %v in %s", report, err, dir)
+	}
+}
+
 func TestRefused(t *testing.T) {
 	outside := t.TempDir()
 	root, dir := tree(t, map[string]string{

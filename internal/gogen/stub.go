@@ -10,7 +10,7 @@ import (
 )
 
 // UpcasterStub is where the stub of the upcaster is, below the folder of the stubs.
-const UpcasterStub = "upcasts/upcasts.go"
+const UpcasterStub = spec.UpcasterPackage + "/upcasts.go"
 
 // stubFile is the beginning of a consumer: written once, then the user's.
 func (g *generator) stubFile(c *spec.Consumer) *file {
@@ -37,7 +37,7 @@ func (g *generator) stubFile(c *spec.Consumer) *file {
 
 // upcasterStub is the beginning of the upcaster: written once, then the user's.
 func (g *generator) upcasterStub(steps []step) *file {
-	f := &file{g: g, path: path.Join(g.stubs, UpcasterStub), jen: jen.NewFile("upcasts"), once: true}
+	f := &file{g: g, path: path.Join(g.stubs, UpcasterStub), jen: jen.NewFile(spec.UpcasterPackage), once: true}
 	f.jen.PackageComment("// Package upcasts makes newer payloads of older ones.")
 	f.add(docComment(wrap(fmt.Sprintf("%s implements %s.%[1]s.", upcasterName, g.model.Go.Package.Text))),
 		"type "+upcasterName, jen.Type().Id(upcasterName).Struct())

@@ -12,14 +12,14 @@ func (l *linter) consumers() {
 	for i, c := range l.model.Consumers {
 		name := c.Name.Text
 		if i == 0 && retention == 0 {
-			l.report("broker-retention-unset", name, c.Name, "nothing says how long the broker can deliver a message again, which the consumers' retain has to outlive",
+			l.report("broker-retention-unset", subject{name}, c.Name, "nothing says how long the broker can deliver a message again, which the consumers' retain has to outlive",
 				"set broker.retention to the longest time that the broker keeps a message, such as 168h")
 		}
 		if c.Deprecated != "" {
 			continue
 		}
 		if c.Doc == "" {
-			l.report("doc-missing", name, c.Name, fmt.Sprintf("the consumer %q has no doc", name), "say what it does with the events")
+			l.report("doc-missing", subject{name}, c.Name, fmt.Sprintf("the consumer %q has no doc", name), "say what it does with the events")
 		}
 		l.retain(c, "retain-below-broker", retention, "the broker can deliver a message again", "broker.retention")
 		l.retain(c, "retain-below-kept", kept, "a published event is kept and can be published again", "outbox.keep_published")
@@ -31,7 +31,7 @@ func (l *linter) retain(c *spec.Consumer, rule string, other time.Duration, why,
 	if c.Retain >= other {
 		return
 	}
-	l.report(rule, c.Name.Text, c.Name,
+	l.report(rule, subject{c.Name.Text}, c.Name,
 		fmt.Sprintf("the consumer %q retains its dedup rows for %s, and %s for %s", c.Name.Text, hours(c.Retain), why, hours(other)),
 		fmt.Sprintf("set its retain to more than %s, or lower %s", hours(other), key))
 }

@@ -23,29 +23,29 @@ func (l *linter) events() {
 		}
 		l.event(e, handled[e])
 		// Older versions are frozen, names and all.
-		l.structure(name, e.Name, newest.Fields, []*spec.Field{newest.ID, newest.AggregateVersion})
+		l.structure(subject{name}, e.Name, newest.Fields, []*spec.Field{newest.ID, newest.AggregateVersion})
 	}
 }
 
 func (l *linter) event(e *spec.Event, handled bool) {
 	name := e.Name.Text
 	if !handled {
-		l.report("event-unhandled", name, e.Name, fmt.Sprintf("no consumer handles the event %q", name),
+		l.report("event-unhandled", subject{name}, e.Name, fmt.Sprintf("no consumer handles the event %q", name),
 			"add it to the handles of a consumer; if only other services read it, list it under lint.ignore.event-unhandled")
 	}
 	if e.Doc == "" {
-		l.report("doc-missing", name, e.Name, fmt.Sprintf("the event %q has no doc", name),
+		l.report("doc-missing", subject{name}, e.Name, fmt.Sprintf("the event %q has no doc", name),
 			"say when it is written, and what is true by then")
 	}
 	if !isPast(name) {
-		l.report("event-not-past", name, e.Name, fmt.Sprintf("the event %q isn't named after something that has happened", name),
+		l.report("event-not-past", subject{name}, e.Name, fmt.Sprintf("the event %q isn't named after something that has happened", name),
 			"end the name with a past participle, as in order.accepted")
 	}
 }
 
 func (l *linter) typeDoc(t *spec.Named) {
 	if t.Doc == "" {
-		l.report("doc-missing", t.Name.Text, t.Name, fmt.Sprintf("the type %q has no doc", t.Name.Text), "say what it stands for, and in which unit or form")
+		l.report("doc-missing", subject{t.Name.Text}, t.Name, fmt.Sprintf("the type %q has no doc", t.Name.Text), "say what it stands for, and in which unit or form")
 	}
 }
 

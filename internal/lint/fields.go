@@ -10,23 +10,23 @@ import (
 
 // structure looks at the fields of an event, a type or a struct that is declared in a
 // field. roles are fields whose meaning is given elsewhere: the aggregate's.
-func (l *linter) structure(owner string, at spec.Name, fields []*spec.Field, roles []*spec.Field) {
+func (l *linter) structure(owner subject, at spec.Name, fields []*spec.Field, roles []*spec.Field) {
 	var zeroes []string
 	for _, f := range fields {
-		subject := owner + "." + f.Name.Text
+		about := owner.field(f.Name.Text)
 		if f.Deprecated == "" {
-			l.fieldName(subject, f)
-			if !slices.Contains(roles, f) && isZeroOpen(f) && !l.ignores("zero-meaning", subject) {
+			l.fieldName(about, f)
+			if !slices.Contains(roles, f) && isZeroOpen(f) && !l.ignores("zero-meaning", about) {
 				zeroes = append(zeroes, f.Name.Text)
 			}
 		}
 		if n := leaf(f.Type).Named; n != nil && n.Inline && !l.seen[n] {
 			l.seen[n] = true
-			l.structure(subject, f.Name, n.Fields, nil)
+			l.structure(about, f.Name, n.Fields, nil)
 		}
 	}
 	if len(zeroes) > 0 {
-		l.report("zero-meaning", owner, at, fmt.Sprintf("nothing says what zero means in the required fields of %q: %s", owner, strings.Join(zeroes, ", ")),
+		l.report("zero-meaning", owner, at, fmt.Sprintf("nothing says what zero means in the required fields of %q: %s", strings.Join(owner, "."), strings.Join(zeroes, ", ")),
 			`give each a doc that does, such as { type: int32, doc: 1 or more. }, or make it optional`)
 	}
 }
@@ -53,28 +53,28 @@ func leaf(t *spec.Type) *spec.Type {
 	return t
 }
 
-func (l *linter) fieldName(subject string, f *spec.Field) {
+func (l *linter) fieldName(about subject, f *spec.Field) {
 	name := f.Name.Text
 	if vague[name] {
-		l.report("field-name-vague", subject, f.Name, fmt.Sprintf("the field name %q says nothing", name), "name it after what it holds")
+		l.report("field-name-vague", about, f.Name, fmt.Sprintf("the field name %q says nothing", name), "name it after what it holds")
 	}
 	switch leaf(f.Type).Kind {
 	case spec.KindBool:
 		if positive, negated := negation(name); negated {
-			l.report("field-name-negated", subject, f.Name, fmt.Sprintf("the name of the boolean %q is a negation", name),
+			l.report("field-name-negated", about, f.Name, fmt.Sprintf("the name of the boolean %q is a negation", name),
 				fmt.Sprintf("name what is the case, as in %q, and turn the value round", positive))
 		}
 	case spec.KindTimestamp:
 		if !strings.HasSuffix(name, "_at") {
-			l.report("time-field-name", subject, f.Name, fmt.Sprintf("the name of the timestamp %q doesn't end in _at", name), "name it like accepted_at")
+			l.report("time-field-name", about, f.Name, fmt.Sprintf("the name of the timestamp %q doesn't end in _at", name), "name it like accepted_at")
 		}
 	case spec.KindDate:
 		if stem, is := strings.CutSuffix(name, "_at"); is {
-			l.report("time-field-name", subject, f.Name, fmt.Sprintf("the date %q is named like a point in time", name), fmt.Sprintf("name it like %q", stem+"_date"))
+			l.report("time-field-name", about, f.Name, fmt.Sprintf("the date %q is named like a point in time", name), fmt.Sprintf("name it like %q", stem+"_date"))
 		}
 	case spec.KindFloat64:
 		if isMoney(name) {
-			l.report("money-as-float", subject, f.Name, fmt.Sprintf("%q sounds like an amount of money, and a float64 can't hold 0.1", name), "make it a decimal")
+			l.report("money-as-float", about, f.Name, fmt.Sprintf("%q sounds like an amount of money, and a float64 can't hold 0.1", name), "make it a decimal")
 		}
 	}
 }

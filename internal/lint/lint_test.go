@@ -115,6 +115,38 @@ func TestIgnoreAll(t *testing.T) {
 	}
 }
 
+// A name covers what has it and what stands in that, not what begins alike.
+func TestIgnoreIsExact(t *testing.T) {
+	found := lint.Check(parse(t, []byte(`version: 1
+service: s
+go: { package: ev, out: gen/ev }
+broker: { retention: 168h }
+events:
+  a.b:
+    aggregate: { type: a, id: id, version: ver }
+    fields: { id: int64, ver: int64 }
+  a.b.c:
+    aggregate: { type: a, id: id, version: ver }
+    fields: { id: int64, ver: int64, data: bytes }
+consumers:
+  c: { handles: [a.b, a.b.c] }
+  c.x: { handles: [a.b] }
+lint:
+  ignore:
+    event-not-past: all
+    doc-missing: [a.b, c]
+    field-name-vague: a.b.c
+`)))
+	var about []string
+	for _, d := range found {
+		about = append(about, d.Message)
+	}
+	want := []string{`the event "a.b.c" has no doc`, `the consumer "c.x" has no doc`}
+	if diff := cmp.Diff(want, about); diff != "" {
+		t.Errorf("-want +got:\n%s", diff)
+	}
+}
+
 // docs/lint.md has a line for each rule, and for no other.
 func TestDocs(t *testing.T) {
 	text, err := os.ReadFile("../../docs/lint.md")

@@ -13,28 +13,28 @@ import (
 func (l *linter) people() {
 	for _, e := range l.model.Events {
 		for _, v := range e.Versions {
-			l.peopleIn(e.Name.Text, v.Fields)
+			l.peopleIn(subject{e.Name.Text}, v.Fields)
 		}
 	}
 }
 
-func (l *linter) peopleIn(owner string, fields []*spec.Field) {
+func (l *linter) peopleIn(owner subject, fields []*spec.Field) {
 	for _, f := range fields {
 		if f.PII {
 			continue
 		}
-		subject := owner + "." + f.Name.Text
+		about := owner.field(f.Name.Text)
 		t := leaf(f.Type)
 		if n := t.Named; n != nil && !l.private[n] {
 			l.private[n] = true
-			inner := subject
+			inner := about
 			if !n.Inline {
-				inner = n.Name.Text
+				inner = subject{n.Name.Text}
 			}
 			l.peopleIn(inner, n.Fields)
 		}
 		if holdsText(t.Kind) && isPersonal(f.Name.Text) {
-			l.report("pii-unmarked", subject, f.Name, fmt.Sprintf("%q sounds like data of a person, and isn't marked pii", f.Name.Text),
+			l.report("pii-unmarked", about, f.Name, fmt.Sprintf("%q sounds like data of a person, and isn't marked pii", f.Name.Text),
 				"add pii: true, which keeps it out of logs and listings; if it is nobody's, list it under lint.ignore.pii-unmarked")
 		}
 	}

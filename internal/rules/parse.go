@@ -47,6 +47,14 @@ func (r *Rule) headLine(line string, why *[]string) error {
 	case line == "":
 	case key == "kind":
 		r.Kind = Kind(value)
+	case key == "about" && value == "nothing by name":
+	case key == "about":
+		r.About = strings.Split(value, ", ")
+		for _, a := range r.About {
+			if !slices.Contains([]string{AboutEvents, AboutConsumers, AboutTypes, AboutFields}, a) {
+				return fmt.Errorf("about: %q is nothing that has a name", a)
+			}
+		}
 	case key == "example":
 		how, reason, _ := strings.Cut(value, ": ")
 		r.Example, r.NotRun = Example(how), reason

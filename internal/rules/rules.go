@@ -38,12 +38,27 @@ type Rule struct {
 	Kind  Kind
 	Why   string // one paragraph on one line
 
+	// About is what findings of KindLint are about, and lint.ignore may name: AboutEvents
+	// and so on. Empty where a finding has no name.
+	About []string
+
 	// Before breaks the rule and After doesn't. For KindBreaking they are the
 	// published file and the one that is refused.
 	Before, After Snippet
 	Example       Example
 	NotRun        string // for ExampleNotRun: the reason
 }
+
+// What a finding of lint can be about.
+const (
+	AboutEvents    = "events"
+	AboutConsumers = "consumers"
+	AboutTypes     = "types"
+	AboutFields    = "fields" // of an event or a type
+)
+
+// IgnoreUnused is the rule about lint.ignore itself.
+const IgnoreUnused = "ignore-unused"
 
 // Snippet is a fragment of a file.
 type Snippet struct {

@@ -157,6 +157,10 @@ func (c *checker) checkConsumerPackage(key *node, con *Consumer, byPackage map[s
 		c.problem(key, "bad-name", fmt.Sprintf("the consumer %s would have the Go package %s, which means something to Go itself", quote(key.text), quote(con.Package)), "set go_name")
 		return
 	}
+	if why := notImportable(con.Package); why != "" {
+		c.problem(key, "bad-name", fmt.Sprintf("the consumer %s can't have a Go package of its name: %s", quote(key.text), why), "set go_name")
+		return
+	}
 	if first := byPackage[con.Package]; first != nil && first.GoName != con.GoName {
 		c.problem(key, "go-name-clash", fmt.Sprintf("the consumers %s and %s both have the Go package %s", quote(first.Name.Text), quote(key.text), con.Package), "set go_name on one of them",
 			diag.Related{Pos: first.Name.Pos, Message: "first declared here"})

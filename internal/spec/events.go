@@ -77,7 +77,7 @@ func (c *checker) aggregate(e entry, ev *Event, what string) {
 	if version != nil {
 		ev.Aggregate.Version = c.aggregateName(version, "version")
 	}
-	for _, v := range ev.Versions {
+	for i, v := range ev.Versions {
 		if v.Fields == nil { // could not be read at all: nothing is said about their names
 			continue
 		}
@@ -87,8 +87,26 @@ func (c *checker) aggregate(e entry, ev *Event, what string) {
 			c.problem(version, "aggregate-field", "the aggregate's id and version are the same field", "name a field that counts the aggregate's changes")
 			return
 		}
+		if i > 0 {
+			c.checkSameID(ev.Versions[i-1], v)
+		}
 	}
 }
+
+// checkSameID reports an id whose text differs between versions. The text is what lanes,
+// order and dropped stale events go by: one aggregate would become two.
+func (c *checker) checkSameID(before, v *Version) {
+	old, now := before.ID, v.ID
+	if old == nil || now == nil || old.Type == nil || now.Type == nil || old.Type.Kind == now.Type.Kind || isInteger(old.Type) && isInteger(now.Type) {
+		return
+	}
+	c.problem(&node{pos: now.Name.Pos}, "aggregate-field",
+		fmt.Sprintf("the aggregate's id %s is %s, and was %s in version %d: one aggregate would be taken for two", quote(now.Name.Text), now.Type, old.Type, before.Number),
+		fmt.Sprintf("keep %s, or declare a new event with an id of the new type", old.Type),
+		diag.Related{Pos: old.Name.Pos, Message: fmt.Sprintf("it was %s here", old.Type)})
+}
+
+func isInteger(t *Type) bool { return t.Kind == KindInt32 || t.Kind == KindInt64 }
 
 func (c *checker) aggregateName(n *node, role string) Name {
 	text, ok := c.scalar(n, "the aggregate's "+role)

@@ -3,6 +3,9 @@ package spec
 import (
 	"cmp"
 	"fmt"
+	"maps"
+	"slices"
+	"strings"
 
 	"github.com/outboxgen/outboxgen/internal/diag"
 	"github.com/outboxgen/outboxgen/internal/rules"
@@ -49,17 +52,24 @@ func (c *checker) isLintRule(key *node, known []string) bool {
 	return false
 }
 
-func (c *checker) ignoredNames(e entry, ignore *LintIgnore, names []string) {
+func (c *checker) ignoredNames(e entry, ignore *LintIgnore, names map[string][]string) {
 	what := "lint.ignore of " + e.key.text
 	if e.val.kind == kindScalar && e.val.text == "all" {
 		ignore.All = true
 		return
 	}
-	first := map[string]diag.Pos{}
-	exists := map[string]bool{}
-	for _, name := range names {
-		exists[name] = true
+	rule, _ := rules.Find(e.key.text) // it is one: see isLintRule
+	if len(rule.About) == 0 {
+		c.problem(e.val, "unknown-value", fmt.Sprintf("%s can only be all", what), "write "+e.key.text+": all")
+		return
 	}
+	var possible []string
+	for _, name := range slices.Sorted(maps.Keys(names)) {
+		if isNameable(rule, names[name]) {
+			possible = append(possible, name)
+		}
+	}
+	first := map[string]diag.Pos{}
 	for _, item := range c.listOrOne(e.val, what, "all, or a list of names, as [order.accepted, Money.amount]") {
 		text, ok := c.scalar(item, "a name in "+what)
 		if !ok {
@@ -71,43 +81,54 @@ func (c *checker) ignoredNames(e entry, ignore *LintIgnore, names []string) {
 			continue
 		}
 		first[text] = item.pos
-		if !exists[text] {
+		if abouts := names[text]; len(abouts) > 0 && !isNameable(rule, abouts) {
+			c.problem(item, "unknown-name", fmt.Sprintf("%s can't name %s: its findings are about %s", what, quote(text), strings.Join(rule.About, ", ")),
+				cmp.Or(c.didYouMean(text, possible), "remove the name"))
+			continue
+		}
+		if len(names[text]) == 0 {
 			c.problem(item, "unknown-name", fmt.Sprintf("%s names %s, which is not declared", what, quote(text)),
-				cmp.Or(c.didYouMean(text, names), "name an event, a consumer, a type or one of their fields, as in order.accepted.note"))
+				cmp.Or(c.didYouMean(text, possible), "name an event, a consumer, a type or one of their fields, as in order.accepted.note"))
 			continue
 		}
 		ignore.Names = append(ignore.Names, Name{text, item.pos})
 	}
 }
 
-// lintNames are the names of all that lint may have a finding about.
-func (c *checker) lintNames() []string {
-	var names []string
+// lintNames are the names of all that lint may have a finding about, each with what it
+// is the name of.
+func (c *checker) lintNames() map[string][]string {
+	names := map[string][]string{}
+	note := func(name, about string) { names[name] = append(names[name], about) }
 	for _, t := range c.model.Types {
-		names = append(names, t.Name.Text)
-		names = appendFieldNames(names, t.Name.Text, t.Fields)
+		note(t.Name.Text, rules.AboutTypes)
+		noteFields(note, t.Name.Text, t.Fields)
 	}
 	for _, ev := range c.model.Events {
-		names = append(names, ev.Name.Text)
+		note(ev.Name.Text, rules.AboutEvents)
 		for _, v := range ev.Versions {
-			names = appendFieldNames(names, ev.Name.Text, v.Fields)
+			noteFields(note, ev.Name.Text, v.Fields)
 		}
 	}
 	for _, con := range c.model.Consumers {
-		names = append(names, con.Name.Text)
+		note(con.Name.Text, rules.AboutConsumers)
 	}
 	return names
 }
 
-// appendFieldNames gives a field its owner's name and a dot before its own, down
-// into structs that are declared in a field.
-func appendFieldNames(names []string, owner string, fields []*Field) []string {
+// noteFields gives a field its owner's name and a dot before its own, down into structs
+// that are declared in a field.
+func noteFields(note func(name, about string), owner string, fields []*Field) {
 	for _, f := range fields {
 		name := owner + "." + f.Name.Text
-		names = append(names, name)
-		if f.Type != nil && f.Type.Named != nil && f.Type.Named.Inline {
-			names = appendFieldNames(names, name, f.Type.Named.Fields)
+		note(name, rules.AboutFields)
+		if f.Type != nil && f.Type.Innermost().Named != nil && f.Type.Innermost().Named.Inline {
+			noteFields(note, name, f.Type.Innermost().Named.Fields)
 		}
 	}
-	return names
+}
+
+// isNameable reports a name that the rule may have a finding about.
+func isNameable(rule rules.Rule, abouts []string) bool {
+	return slices.ContainsFunc(abouts, func(about string) bool { return slices.Contains(rule.About, about) })
 }

@@ -167,6 +167,7 @@ func (c *checker) walk(root *node) {
 	c.checkBroker()
 	c.checkRecursion()
 	c.checkGoNames()
+	c.checkGoFolders()
 	c.readLint(o)
 }
 

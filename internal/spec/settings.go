@@ -42,10 +42,10 @@ func (c *checker) goConfig(top object) {
 		}
 	}
 	if n := c.required(o, "out"); n != nil {
-		c.model.Go.Out, _ = c.path(n, "go.out")
+		c.model.Go.Out = c.goPath(n, "go.out")
 	}
 	if n := c.optional(o, "consumers"); n != nil {
-		c.model.Go.Consumers, _ = c.path(n, "go.consumers")
+		c.model.Go.Consumers = c.goPath(n, "go.consumers")
 	}
 }
 

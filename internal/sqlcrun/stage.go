@@ -108,6 +108,8 @@ func (s *stage) run(ctx context.Context) (outcome, error) {
 		return outcome{}, context.Cause(ctx)
 	case errors.As(err, &exit) && exit.ExitCode() == 1:
 		return outcome{failed: true, stderr: stderr.String()}, nil
+	case stderr.Len() == 0: // ended by a signal, most likely
+		return outcome{}, fmt.Errorf("sqlc was stopped from outside: %w", err)
 	default:
 		return outcome{}, fmt.Errorf("run sqlc: %w: %s", err, firstLines(stderr.String(), 5))
 	}
