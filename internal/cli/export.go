@@ -60,11 +60,28 @@ func (a *app) exportOf(format spec.ExportFormat, use, short string) *cobra.Comma
 			if err != nil {
 				return err
 			}
-			return a.deliver(cmd.Context(), export.Format(model, format), out)
+			return a.deliver(cmd.Context(), export.Format(linking(model, out), format), out)
 		},
 	}
 	outFlag(cmd, &out)
 	return cmd
+}
+
+// linking is the model whose catalogue links to the JSON Schemas where all of them are in
+// the folder that it is written to, whatever generate would write.
+func linking(model *spec.Model, out string) *spec.Model {
+	m := *model
+	m.Exports.Formats = nil
+	if out == "" {
+		return &m
+	}
+	for _, schema := range export.Format(model, spec.ExportJSONSchema) {
+		if _, err := os.Stat(filepath.Join(out, schema.Path)); err != nil {
+			return &m
+		}
+	}
+	m.Exports.Formats = []spec.ExportFormat{spec.ExportJSONSchema}
+	return &m
 }
 
 // described is what events.yaml describes: no Go module is needed for it.
