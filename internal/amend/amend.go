@@ -43,14 +43,17 @@ func AddEvent(src []byte, model *spec.Model, e Event) ([]byte, error) {
 	} else if err := checkName("aggregate", e.Aggregate, spec.RepairAggregateType(e.Aggregate)); err != nil {
 		return nil, err
 	}
+	isNew := e.Consumer != "" && consumerOf(model, e.Consumer) == nil
+	if isNew {
+		if err := checkName("consumer", e.Consumer, spec.RepairConsumer(e.Consumer)); err != nil {
+			return nil, err
+		}
+	}
 	out, err := addTo(src, "events", eventText(model, e))
 	if err != nil || e.Consumer == "" {
 		return checked(out, err, func(m *spec.Model) bool { return hasEvent(m, e.Name) })
 	}
-	if consumerOf(model, e.Consumer) == nil {
-		if err := checkName("consumer", e.Consumer, spec.RepairConsumer(e.Consumer)); err != nil {
-			return nil, err
-		}
+	if isNew {
 		out, err = addTo(out, "consumers", consumerText(e.Consumer, []string{e.Name}))
 	} else {
 		out, err = addToHandles(out, e.Consumer, e.Name)

@@ -34,12 +34,15 @@ func (a *app) addEventCommand() *cobra.Command {
 		Use:     "event NAME",
 		Short:   "Add an event with the fields of its aggregate",
 		Example: "  outboxgen add event order.refunded --consumer notification-planner",
-		Args:    cobra.ExactArgs(1),
+		Args:    oneName("event", "order.refunded"),
 		RunE: func(_ *cobra.Command, args []string) error {
 			e.Name = args[0]
 			return a.amend(fmt.Sprintf("the event %s", e.Name), func(src []byte, model *spec.Model) ([]byte, error) {
-				a.noteNear(model, e)
-				return amend.AddEvent(src, model, e)
+				out, err := amend.AddEvent(src, model, e)
+				if err == nil {
+					a.noteNear(model, e)
+				}
+				return out, err
 			})
 		},
 	}
@@ -54,7 +57,7 @@ func (a *app) addConsumerCommand() *cobra.Command {
 		Use:     "consumer NAME --handles EVENT,…",
 		Short:   "Add a consumer of events that are there",
 		Example: "  outboxgen add consumer audit-log --handles order.accepted,order.cancelled",
-		Args:    cobra.ExactArgs(1),
+		Args:    oneName("consumer", "audit-log --handles order.accepted"),
 		RunE: func(_ *cobra.Command, args []string) error {
 			if len(handles) == 0 {
 				return hinted{errors.New("a consumer handles at least one event"), "name them with --handles order.accepted,order.cancelled"}
@@ -66,6 +69,16 @@ func (a *app) addConsumerCommand() *cobra.Command {
 	}
 	cmd.Flags().StringSliceVar(&handles, "handles", nil, "the events, separated by commas")
 	return cmd
+}
+
+// oneName asks for the name of what is added.
+func oneName(what, example string) cobra.PositionalArgs {
+	return func(cmd *cobra.Command, args []string) error {
+		if len(args) == 1 {
+			return nil
+		}
+		return hinted{fmt.Errorf("add %s takes one name, and there are %d", what, len(args)), "write " + cmd.CommandPath() + " " + example}
+	}
 }
 
 // noteNear says of a new aggregate or consumer that its name is near to one that is

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"io/fs"
 	"path/filepath"
+	"slices"
 
 	"github.com/outboxgen/outboxgen/internal/compat"
 	"github.com/outboxgen/outboxgen/internal/diag"
@@ -41,6 +42,30 @@ func (l lock) broken(model *spec.Model) diag.List {
 		return nil
 	}
 	return compat.Compare(l.model, model)
+}
+
+// newer names the events whose newest version is not locked while the one that is
+// published goes on: a consumer that is deployed may not read the new one yet.
+func (l lock) newer(model *spec.Model) []string {
+	if l.model == nil {
+		return nil
+	}
+	var notes []string
+	for _, was := range l.model.Events {
+		i := slices.IndexFunc(model.Events, func(e *spec.Event) bool { return e.Name.Text == was.Name.Text })
+		if i < 0 {
+			continue
+		}
+		e, published := model.Events[i], was.Newest().Number
+		for _, v := range e.Versions {
+			if v.Number != published || v == e.Newest() || v.Deprecated != "" {
+				continue
+			}
+			notes = append(notes, fmt.Sprintf("Write%s writes version %d of %s now, and version %d is what is published: until every consumer reads version %[2]d, call Write%[5]s",
+				e.GoName, e.Newest().Number, e.Name.Text, published, v.GoName))
+		}
+	}
+	return notes
 }
 
 // kept is the lock among the files that belong there: not a stale one, when generated

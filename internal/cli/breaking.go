@@ -33,7 +33,12 @@ was at a branch, tag or commit of git.
 
 With --dsn it also looks into the database for rows that the new events.yaml could
 not read: events that are pending or dead, and those that consumers have parked.`,
-		Args: cobra.NoArgs,
+		Args: func(_ *cobra.Command, args []string) error {
+			if len(args) == 0 {
+				return nil
+			}
+			return hinted{fmt.Errorf("breaking takes no argument, and %q is one", args[0]), "name it with --against: " + a.commandLine("breaking --against "+args[0])}
+		},
 		RunE: func(cmd *cobra.Command, _ []string) error { return a.breaking(cmd.Context(), flags) },
 	}
 	acceptFlag(cmd, &flags.accept)
@@ -75,6 +80,9 @@ func (a *app) breaking(ctx context.Context, flags breakingFlags) error {
 		return found(list)
 	}
 	a.printf("outboxgen: %s breaks nothing of %s\n", a.config, name)
+	if base != nil && !dsn.Given(flags.dsn) && compat.Removed(base, current) {
+		a.printf("outboxgen: rows of what is gone may wait in a database, which was not looked into: --dsn looks for rows that wait\n")
+	}
 	return a.reportClean()
 }
 

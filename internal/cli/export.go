@@ -6,6 +6,8 @@ import (
 	"os"
 	"path"
 	"path/filepath"
+	"strconv"
+	"strings"
 
 	"github.com/spf13/cobra"
 
@@ -54,15 +56,40 @@ func (a *app) exportOf(format spec.ExportFormat, use, short string) *cobra.Comma
 	cmd := &cobra.Command{
 		Use: use, Short: short, Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			model, problems := spec.Load(a.config)
-			if len(problems) > 0 {
-				return found(problems)
+			model, err := a.described()
+			if err != nil {
+				return err
 			}
-			return a.deliver(cmd.Context(), export.Format(model, format), out)
+			return a.deliver(cmd.Context(), export.Format(linking(model, out), format), out)
 		},
 	}
 	outFlag(cmd, &out)
 	return cmd
+}
+
+// linking is the model whose catalogue links to the JSON Schemas where all of them are in
+// the folder that it is written to, whatever generate would write.
+func linking(model *spec.Model, out string) *spec.Model {
+	m := *model
+	m.Exports.Formats = nil
+	if out == "" {
+		return &m
+	}
+	for _, schema := range export.Format(model, spec.ExportJSONSchema) {
+		if _, err := os.Stat(filepath.Join(out, schema.Path)); err != nil {
+			return &m
+		}
+	}
+	m.Exports.Formats = []spec.ExportFormat{spec.ExportJSONSchema}
+	return &m
+}
+
+// described is what events.yaml describes: no Go module is needed for it.
+func (a *app) described() (*spec.Model, error) {
+	if err := isConfig(a.config); err != nil {
+		return nil, err
+	}
+	return readModel(a.config)
 }
 
 // exportEditor needs no events.yaml: its first use is to write one.
@@ -92,9 +119,9 @@ With the name of an event, the schema of its newest version, or of --version, is
 printed. All of them take a folder: --out.`,
 		Args: cobra.MaximumNArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			model, problems := spec.Load(a.config)
-			if len(problems) > 0 {
-				return found(problems)
+			model, err := a.described()
+			if err != nil {
+				return err
 			}
 			files := export.Format(model, spec.ExportJSONSchema)
 			switch {
@@ -131,7 +158,11 @@ func payloadSchema(m *spec.Model, event string, number int) (fileset.File, error
 				return fileset.File{Path: v.SchemaFile(e), Data: export.JSONSchema(m, e, v)}, nil
 			}
 		}
-		return fileset.File{}, hinted{fmt.Errorf("%s has no version %d", event, number), fmt.Sprintf("the newest is %d", e.Newest().Number)}
+		var have []string
+		for _, v := range e.Versions {
+			have = append(have, strconv.Itoa(v.Number))
+		}
+		return fileset.File{}, hinted{fmt.Errorf("%s has no version %d", event, number), "it has " + strings.Join(have, ", ")}
 	}
 	hint := "the events are listed in " + m.File
 	if near := diag.Nearest(event, names); near != "" {

@@ -45,6 +45,9 @@ func (a *app) importFile(format, name, out string) error {
 		return hinted{fmt.Errorf("stdout can't take both the events.yaml and notes as %s", a.format), "name a file for the events.yaml with --out"}
 	}
 	src, err := readAtMost(name, importer.MaxSize)
+	if errors.Is(err, fs.ErrNotExist) {
+		return hinted{fmt.Errorf("%s does not exist", name), "name the document; its path counts from the working directory"}
+	}
 	if err != nil {
 		return err
 	}

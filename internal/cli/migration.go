@@ -70,19 +70,31 @@ func (a *app) emit(m migrationFlags, up, down string, print func(string) error) 
 		}
 		return print(files[0].Text)
 	}
-	entries, err := os.ReadDir(m.out)
+	names, err := namesIn(m.out)
 	if err != nil {
-		return hinted{err, "--out names the folder of your migrations, which must exist"}
+		return hinted{err, "--out names the folder of your migrations"}
 	}
 	version := m.version
 	if version == "" {
-		names := make([]string, len(entries))
-		for i, e := range entries {
-			names[i] = e.Name()
-		}
 		version = migration.NextVersion(names, time.Now())
 	}
+	if err := os.MkdirAll(m.out, 0o755); err != nil {
+		return err
+	}
 	return a.writeMigration(m.out, migration.Files(tool, version, m.name, up, down))
+}
+
+// namesIn are the names in a folder: none when it isn't there yet.
+func namesIn(dir string) ([]string, error) {
+	entries, err := os.ReadDir(dir)
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return nil, err
+	}
+	names := make([]string, len(entries))
+	for i, e := range entries {
+		names[i] = e.Name()
+	}
+	return names, nil
 }
 
 // writeMigration writes all the files or none.

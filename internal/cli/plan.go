@@ -87,7 +87,7 @@ func (a *app) plan(ctx context.Context, p *project, force bool) (plan, error) {
 		lock:  lock,
 		files: slices.Concat(sql.Files, db.Files, dropKnownStubs(p, model, last, code), export.Files(model), lock.kept()),
 		owned: owned,
-		notes: slices.Concat(orphans(p, model, code), renames(model, last.consumers)),
+		notes: slices.Concat(orphans(p, model, last, code), renames(model, last.consumers), lock.newer(model)),
 	}, nil
 }
 

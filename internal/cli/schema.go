@@ -1,11 +1,14 @@
 package cli
 
 import (
+	"fmt"
+	"path/filepath"
 	"strings"
 
 	"github.com/spf13/cobra"
 
 	"github.com/outboxgen/outboxgen/internal/ddl"
+	"github.com/outboxgen/outboxgen/internal/migration"
 	"github.com/outboxgen/outboxgen/internal/spec"
 	"github.com/outboxgen/outboxgen/internal/sqlgen"
 )
@@ -37,7 +40,25 @@ func (a *app) schema(m migrationFlags) error {
 	if err != nil {
 		return err
 	}
+	if err := m.isFirst(); err != nil {
+		return err
+	}
 	return a.emit(m, script(layouts.Want.Statements()), script(layouts.Want.Drops()), a.print)
+}
+
+// isFirst refuses to create the tables a second time, in a migration that would fail.
+func (m *migrationFlags) isFirst() error {
+	if m.out == "" {
+		return nil
+	}
+	names, err := namesIn(m.out)
+	if err != nil {
+		return nil // emit says it
+	}
+	if have := migration.Named(names, m.name); have != "" {
+		return hinted{fmt.Errorf("%s exists", filepath.Join(m.out, have)), "for what has changed since take outboxgen schema diff, or else another --name"}
+	}
+	return nil
 }
 
 // layouts are our tables, from events.yaml alone: no Go module is needed for them.

@@ -48,6 +48,21 @@ func lastRunIn(p *project, folders []string) lastRun {
 	return last
 }
 
+// goName is the Go name that a consumer had, if it was generated.
+func (l lastRun) goName(c *spec.Consumer) string {
+	for goName, name := range l.consumers {
+		if name == c.Name.Text {
+			return goName
+		}
+	}
+	return ""
+}
+
+// stubFolder is where a consumer's stub is written.
+func stubFolder(m *spec.Model, c *spec.Consumer) string {
+	return path.Join(m.Go.Consumers.Text, c.Package)
+}
+
 // upcasterStub is the path of the upcaster's stub.
 func upcasterStub(m *spec.Model) string { return path.Join(m.Go.Consumers.Text, gogen.UpcasterStub) }
 
@@ -56,7 +71,7 @@ func upcasterStub(m *spec.Model) string { return path.Join(m.Go.Consumers.Text, 
 func dropKnownStubs(p *project, m *spec.Model, last lastRun, files []fileset.File) []fileset.File {
 	known := map[string]bool{} // by the stub's folder
 	for _, c := range m.Consumers {
-		known[path.Join(m.Go.Consumers.Text, c.Package)] = last.consumers[c.GoName] != ""
+		known[stubFolder(m, c)] = last.consumers[c.GoName] != "" || last.goName(c) != ""
 	}
 	return slices.DeleteFunc(files, func(f fileset.File) bool {
 		isKnown := known[path.Dir(f.Path)]
@@ -71,9 +86,9 @@ func dropKnownStubs(p *project, m *spec.Model, last lastRun, files []fileset.Fil
 	})
 }
 
-// orphans names the handlers of consumers that are no more, and an upcaster without a
-// step. They don't compile, and are the user's.
-func orphans(p *project, m *spec.Model, made []fileset.File) []string {
+// orphans names the handlers of consumers that are no more or have another Go name, and an
+// upcaster without a step. They don't compile, and are the user's.
+func orphans(p *project, m *spec.Model, last lastRun, made []fileset.File) []string {
 	present := map[string]bool{}
 	for _, c := range m.Consumers {
 		present[c.GoName+handlerSuffix] = true
@@ -93,13 +108,31 @@ func orphans(p *project, m *spec.Model, made []fileset.File) []string {
 		if len(asked) == 0 || slices.ContainsFunc(asked, func(name string) bool { return present[name] }) {
 			continue
 		}
-		why := "belongs to no consumer any more"
-		if slices.Contains(asked, upcasterInterface) {
-			why = "has nothing to upcast any more"
-		}
-		notes = append(notes, fmt.Sprintf("%s %s; it is yours, delete it", path.Join(filepath.ToSlash(p.dir), file), why))
+		notes = append(notes, path.Join(filepath.ToSlash(p.dir), file)+" "+orphaned(p, m, last, file, asked))
 	}
 	return notes
+}
+
+// orphaned says why nothing calls a file that implements these interfaces, and what to do.
+func orphaned(p *project, m *spec.Model, last lastRun, file string, asked []string) string {
+	if slices.Contains(asked, upcasterInterface) {
+		return "has nothing to upcast any more; it is yours, delete it"
+	}
+	for _, c := range m.Consumers {
+		// After the run that changed the name, the one made of the consumer's is what is known.
+		for _, was := range []string{last.goName(c), spec.GoName(c.Name.Text)} {
+			if was == "" || was == c.GoName || !slices.Contains(asked, was+handlerSuffix) {
+				continue
+			}
+			todo := fmt.Sprintf("implement %s there", c.GoName+handlerSuffix)
+			if folder := stubFolder(m, c); path.Dir(file) != folder {
+				to := path.Join(filepath.ToSlash(p.dir), folder, path.Base(file))
+				todo = fmt.Sprintf("move it to %s, and implement %s there", to, c.GoName+handlerSuffix)
+			}
+			return fmt.Sprintf("is the handler of %s, whose Go name is %s now: %s", c.Name.Text, c.GoName, todo)
+		}
+	}
+	return "belongs to no consumer any more; if nothing is to be kept of it, delete it"
 }
 
 // escapeGlob keeps a folder's name from being taken for a pattern.

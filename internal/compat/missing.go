@@ -13,6 +13,19 @@ type Addition struct {
 	Text string // `version 2 of "order.accepted"`
 }
 
+// Removed reports whether base has an event or a version that current doesn't.
+func Removed(base, current *spec.Model) bool {
+	for _, was := range base.Events {
+		is := eventOf(current, was.Name.Text)
+		for _, v := range was.Versions {
+			if is == nil || versionOf(is, v.Number) == nil {
+				return true
+			}
+		}
+	}
+	return false
+}
+
 // Missing are the versions and consumers of current that base doesn't have.
 func Missing(base, current *spec.Model) []Addition {
 	var list []Addition

@@ -135,6 +135,15 @@ func TestMarkdownKeepsTextsTexts(t *testing.T) {
 	}
 }
 
+// A doc that ends with a full stop is no end where more is said of the field.
+func TestMarkdownNotes(t *testing.T) {
+	model := parse(t, strings.Replace(hostile, `      text: { type: string, default: `, `      state: { type: string, doc: Never empty., default: new }
+      text: { type: string, doc: Free., default: `, 1))
+	if page := string(export.Markdown(model)); !strings.Contains(page, "| Never empty; in older messages: ") || strings.Contains(page, ".;") {
+		t.Error(page)
+	}
+}
+
 // The same model makes the same bytes, and every file is known as ours.
 func TestFilesAreOursAndTheSame(t *testing.T) {
 	for _, file := range goodFiles(t) {

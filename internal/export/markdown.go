@@ -139,6 +139,9 @@ func (w *markdown) fields(fields []fieldView) {
 		if f.Default != "" {
 			notes = append(notes, "in older messages: "+cell(f.Default))
 		}
+		for i := range len(notes) - 1 {
+			notes[i] = strings.TrimSuffix(notes[i], ".") // a semicolon follows
+		}
 		w.line("| %s | `%s` | %s |", name, f.Type, strings.Join(notes, "; "))
 	}
 }

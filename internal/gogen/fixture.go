@@ -12,7 +12,7 @@ import (
 // published: the encoded value of each field that is there, by name. An event whose
 // sample is too large is refused.
 func (g *generator) fixture(e *spec.Event, v *spec.Version) map[string]string {
-	members, ok := sample.Members(v, g.locking)
+	members, ok := sample.Members(v)
 	if !ok {
 		g.problems.Add(diag.Diagnostic{
 			Pos:     e.Name.Pos,

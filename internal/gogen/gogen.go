@@ -70,7 +70,6 @@ func Generate(in Input) ([]fileset.File, diag.List) {
 type generator struct {
 	model     *spec.Model
 	locked    *spec.Model // nil without a lock
-	locking   bool        // the fixtures are for the lock
 	runtime   string      // import path of runtime/outbox
 	rowlease  string      // of runtime/rowlease, and so on
 	lanelease string

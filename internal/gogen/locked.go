@@ -16,7 +16,6 @@ import (
 // has come to their fields since. Of in, the model and the last lock count.
 func Fixtures(in Input) (map[*spec.Version]string, diag.List) {
 	g := newGenerator(in)
-	g.locking = true
 	fixtures := map[*spec.Version]string{}
 	for _, e := range in.Model.Events {
 		for _, v := range e.Versions {

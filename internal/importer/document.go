@@ -39,7 +39,7 @@ type event struct {
 
 type field struct {
 	name, orig      string
-	optional        bool
+	optional, pii   bool
 	shape           shape
 	doc, deprecated string
 	todos           []string

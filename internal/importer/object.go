@@ -114,7 +114,7 @@ func (im *importer) fields(n *node, p place) []*field {
 		f.orig = changed(e.key, f.name)
 		im.out.renamed = im.out.renamed || f.orig != ""
 		s, a := im.shapeOf(e.val, place{p.label + "." + e.key, p.name + " " + e.key, true, &f.todos})
-		f.shape, f.doc, f.deprecated = s, a.doc, a.deprecated
+		f.shape, f.doc, f.deprecated, f.pii = s, a.doc, a.deprecated, a.pii
 		f.optional = !o.required[e.key] || a.nullable
 		if o.required[e.key] && a.nullable {
 			im.note(e.val, p.label+"."+e.key, &f.todos, "required and nullable: absent and null are one thing here")

@@ -217,7 +217,7 @@ func (l *lines) fields(indent int, fields []*field) {
 		if f.optional {
 			name += "?"
 		}
-		if f.shape.enum == nil && prose(f.doc) == "" && f.deprecated == "" {
+		if f.shape.enum == nil && prose(f.doc) == "" && f.deprecated == "" && !f.pii {
 			l.add(f, indent, "%s: %s%s", key(name), f.shape, inSource(f.orig))
 			continue
 		}
@@ -230,6 +230,9 @@ func (l *lines) fields(indent int, fields []*field) {
 		l.doc(f, indent+1, f.doc)
 		if f.deprecated != "" {
 			l.add(f, indent+1, "deprecated: %s", quoted(f.deprecated))
+		}
+		if f.pii {
+			l.add(f, indent+1, "pii: true")
 		}
 	}
 }

@@ -21,7 +21,7 @@ func (p place) inner(word string) place {
 // about is what a schema says of the field that it is for.
 type about struct {
 	doc, deprecated string
-	nullable        bool
+	nullable, pii   bool
 }
 
 func (a about) or(b about) about {
@@ -32,6 +32,7 @@ func (a about) or(b about) about {
 		a.deprecated = b.deprecated
 	}
 	a.nullable = a.nullable || b.nullable
+	a.pii = a.pii || b.pii
 	return a
 }
 
@@ -69,7 +70,7 @@ func (im *importer) shapeOf(n *node, p place) (shape, about) {
 }
 
 func (im *importer) annotations(n *node) about {
-	a := about{doc: n.str("description"), nullable: n.get("nullable").isTrue()}
+	a := about{doc: n.str("description"), nullable: n.get("nullable").isTrue(), pii: n.get("x-pii").isTrue()}
 	if a.doc == "" {
 		a.doc = n.str("title")
 	}

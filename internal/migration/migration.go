@@ -56,6 +56,18 @@ const timestamp = "20060102150405"
 
 var versioned = regexp.MustCompile(`^(\d+)_.*\.sql$`)
 
+// Named returns the first of the files in a folder that is a migration of this name, under
+// whatever version; "" when there is none.
+func Named(names []string, name string) string {
+	is := regexp.MustCompile(`^\d+_` + regexp.QuoteMeta(name) + `(\.up|\.down)?\.sql$`)
+	for _, n := range names {
+		if is.MatchString(n) {
+			return n
+		}
+	}
+	return ""
+}
+
 // NextVersion is the version behind those of the files in a folder, spelled as the
 // last of them: counted on with as many digits, or the time by UTC where that has a
 // time's fourteen digits or there is none, as each of the tools has it when it is not told otherwise.

@@ -21,14 +21,13 @@ const (
 // which generated code encodes it. It is false, and the text no JSON, when the payload
 // always has more than [MostValues] values.
 func Payload(v *spec.Version) (text string, ok bool) {
-	members, ok := Members(v, false)
+	members, ok := Members(v)
 	return Encode(v, members), ok
 }
 
-// Members are the values of Payload by their fields' names. A locked payload has no decimal
-// with a trailing zero, which many Go types drop: such a type may come later.
-func Members(v *spec.Version, locked bool) (members map[string]string, ok bool) {
-	s := sample{locked: locked, members: map[string]string{}}
+// Members are the values of Payload by their fields' names.
+func Members(v *spec.Version) (members map[string]string, ok bool) {
+	s := sample{members: map[string]string{}}
 	s.object(v.GoName, v.Fields)
 	return s.members, s.n <= MostValues
 }
@@ -50,8 +49,6 @@ type sample struct {
 	path []string // the structs that the value stands in
 	n    int
 
-	locked  bool
-	foreign int               // how many structs with a Go type of the user's own the value stands in
 	members map[string]string // of the payload itself
 }
 
@@ -97,10 +94,6 @@ func (s *sample) value(name string, t *spec.Type) {
 	s.n++
 	switch t.Kind {
 	case spec.KindStruct:
-		if t.Go != nil {
-			s.foreign++
-			defer func() { s.foreign-- }()
-		}
 		s.object(t.Named.GoName, t.Named.Fields)
 	case spec.KindEnum:
 		s.b.WriteString(`"` + t.Named.Enum[0].Name.Text + `"`)
@@ -122,8 +115,8 @@ func (s *sample) value(name string, t *spec.Type) {
 	}
 }
 
-// scalar is a value that a Go type of the user's own should write as it read
-// it, too: a decimal without a trailing zero, which many of them drop.
+// scalar is a value that every Go type writes as it read it, for a type of the user's own
+// may come when the value is locked: a decimal without a trailing zero, which many drop.
 func (s *sample) scalar(name string, t *spec.Type) string {
 	switch t.Kind {
 	case spec.KindString:
@@ -137,10 +130,7 @@ func (s *sample) scalar(name string, t *spec.Type) string {
 	case spec.KindFloat64:
 		return "0.5"
 	case spec.KindDecimal:
-		if t.Go != nil || s.foreign > 0 || s.locked {
-			return `"12.5"`
-		}
-		return `"12.50"`
+		return `"12.5"`
 	case spec.KindUUID:
 		return `"019b76da-a800-7000-8000-000000000001"`
 	case spec.KindTimestamp:
