@@ -4,11 +4,9 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
-	"path/filepath"
 
 	"github.com/outboxgen/outboxgen/internal/compat"
 	"github.com/outboxgen/outboxgen/internal/diag"
-	"github.com/outboxgen/outboxgen/internal/fileset"
 	"github.com/outboxgen/outboxgen/internal/lockfile"
 	"github.com/outboxgen/outboxgen/internal/spec"
 )
@@ -41,15 +39,6 @@ func (l lock) broken(model *spec.Model) diag.List {
 		return nil
 	}
 	return compat.Compare(l.model, model)
-}
-
-// kept is the lock among the files that belong there: not a stale one, when generated
-// files are in its folder. Only the command lock writes it.
-func (l lock) kept() []fileset.File {
-	if l.src == nil {
-		return nil
-	}
-	return []fileset.File{{Path: filepath.Base(l.file), Data: l.src, Once: true}}
 }
 
 // parseBase reads what the current file is compared with. That it can't be read is no
