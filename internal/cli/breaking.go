@@ -34,7 +34,12 @@ was at a branch, tag or commit of git.
 With --dsn it also looks into the database for rows that the new events.yaml could
 not read: events that are pending or dead, and those that consumers have parked.`,
 		Args: cobra.NoArgs,
-		RunE: func(cmd *cobra.Command, _ []string) error { return a.breaking(cmd.Context(), flags) },
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			if err := checkGiven(cmd, "against", "dsn"); err != nil {
+				return err
+			}
+			return a.breaking(cmd.Context(), flags)
+		},
 	}
 	acceptFlag(cmd, &flags.accept)
 	cmd.Flags().StringVar(&flags.against, "against", "", "a git `REF`, or a file, to compare with. Defaults to the lock")
