@@ -160,5 +160,5 @@ func shapeText(t, other *Type) string {
 	if t.Go == nil {
 		return text + " in its own Go type"
 	}
-	return fmt.Sprintf("%s in Go type %s.%s", text, t.Go.Package, t.Go.Ident)
+	return fmt.Sprintf("%s in Go type %s.%s", text, t.Go.ImportPath, t.Go.Ident)
 }
