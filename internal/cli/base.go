@@ -4,12 +4,10 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
-	"path/filepath"
 	"slices"
 
 	"github.com/outboxgen/outboxgen/internal/compat"
 	"github.com/outboxgen/outboxgen/internal/diag"
-	"github.com/outboxgen/outboxgen/internal/fileset"
 	"github.com/outboxgen/outboxgen/internal/lockfile"
 	"github.com/outboxgen/outboxgen/internal/spec"
 )
@@ -66,15 +64,6 @@ func (l lock) newer(model *spec.Model) []string {
 		}
 	}
 	return notes
-}
-
-// kept is the lock among the files that belong there: not a stale one, when generated
-// files are in its folder. Only the command lock writes it.
-func (l lock) kept() []fileset.File {
-	if l.src == nil {
-		return nil
-	}
-	return []fileset.File{{Path: filepath.Base(l.file), Data: l.src, Once: true}}
 }
 
 // parseBase reads what the current file is compared with. That it can't be read is no

@@ -39,7 +39,12 @@ not read: events that are pending or dead, and those that consumers have parked.
 			}
 			return hinted{fmt.Errorf("breaking takes no argument, and %q is one", args[0]), "name it with --against: " + a.commandLine("breaking --against "+args[0])}
 		},
-		RunE: func(cmd *cobra.Command, _ []string) error { return a.breaking(cmd.Context(), flags) },
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			if err := checkGiven(cmd, "against", "dsn"); err != nil {
+				return err
+			}
+			return a.breaking(cmd.Context(), flags)
+		},
 	}
 	acceptFlag(cmd, &flags.accept)
 	cmd.Flags().StringVar(&flags.against, "against", "", "a git `REF`, or a file, to compare with. Defaults to the lock")

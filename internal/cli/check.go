@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"path"
+	"path/filepath"
 
 	"github.com/spf13/cobra"
 
@@ -67,7 +68,7 @@ var differences = []struct {
 }
 
 func (a *app) reportDifferences(p *project, report fileset.Report, unlocked diag.List) error {
-	list := report.Problems
+	list := p.inTheWay(report.Problems)
 	for _, d := range differences {
 		for _, file := range d.paths(report) {
 			if a.format == formatText {
@@ -75,7 +76,7 @@ func (a *app) reportDifferences(p *project, report fileset.Report, unlocked diag
 				continue
 			}
 			list.Add(diag.Diagnostic{
-				Pos: diag.Pos{File: file}, Rule: d.rule, Message: d.message, Hint: "run " + a.commandLine("generate"),
+				Pos: diag.Pos{File: path.Join(filepath.ToSlash(p.dir), file)}, Rule: d.rule, Message: d.message, Hint: "run " + a.commandLine("generate"),
 			})
 		}
 	}
@@ -84,5 +85,5 @@ func (a *app) reportDifferences(p *project, report fileset.Report, unlocked diag
 	}
 	// In text the lines above are the report; with nothing more to say, the
 	// findings are empty and only set the exit code.
-	return findings{append(p.shown(list), unlocked...).Sorted()}
+	return findings{append(list, unlocked...).Sorted()}
 }

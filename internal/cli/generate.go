@@ -40,7 +40,7 @@ func (a *app) generate(ctx context.Context, force bool) error {
 		return err
 	}
 	if len(report.Problems) > 0 {
-		return found(p.shown(report.Problems))
+		return found(p.inTheWay(report.Problems))
 	}
 	a.logEach("changed", report.Changed)
 	a.logEach("added", report.Missing)

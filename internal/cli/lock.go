@@ -61,7 +61,7 @@ func (a *app) lock(ctx context.Context, accept []string) error {
 	case err != nil:
 		return err
 	case len(report.Problems) > 0:
-		return found(p.shown(report.Problems))
+		return found(p.inTheWay(report.Problems))
 	case report.Clean():
 		a.printf("outboxgen: %s is up to date\n", before.file)
 	default:

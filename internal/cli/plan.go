@@ -82,13 +82,17 @@ func (a *app) plan(ctx context.Context, p *project, force bool) (plan, error) {
 	if out := model.Exports.Out.Text; out != "" {
 		owned = append(owned, out)
 	}
-	return plan{
+	made := plan{
 		model: model,
 		lock:  lock,
-		files: slices.Concat(sql.Files, db.Files, dropKnownStubs(p, model, last, code), export.Files(model), lock.kept()),
+		files: slices.Concat(sql.Files, db.Files, dropKnownStubs(p, model, last, code), export.Files(model)),
 		owned: owned,
 		notes: slices.Concat(orphans(p, model, last, code), renames(model, last.consumers), lock.newer(model)),
-	}, nil
+	}
+	if problems, err = made.spareOthers(p, in); err != nil {
+		return plan{}, err
+	}
+	return made, found(problems)
 }
 
 // readConfig reads no more than it takes for the parser to see that a file is

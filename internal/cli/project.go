@@ -12,6 +12,8 @@ import (
 	"golang.org/x/mod/modfile"
 
 	"github.com/outboxgen/outboxgen/internal/diag"
+	"github.com/outboxgen/outboxgen/internal/lockfile"
+	"github.com/outboxgen/outboxgen/internal/sqlcrun"
 )
 
 // project is the folder of an events.yaml. Everything the file names counts
@@ -79,6 +81,21 @@ func (p *project) shown(list diag.List) diag.List {
 		list[i].Pos.File = path.Join(filepath.ToSlash(p.dir), list[i].Pos.File)
 	}
 	return list
+}
+
+// inTheWay are the targets that must not be written, with hints for those of our files that
+// only lack their first line.
+func (p *project) inTheWay(list diag.List) diag.List {
+	for i, d := range list {
+		switch {
+		case d.Rule != "not-generated":
+		case lockfile.IsName(d.Pos.File):
+			list[i].Hint = "put its first line back: " + lockfile.FirstLine
+		case sqlcrun.IsSum(d.Pos.File):
+			list[i].Hint = "delete it: outboxgen generate makes it anew"
+		}
+	}
+	return p.shown(list)
 }
 
 // goModule is the Go module of a folder.

@@ -120,6 +120,17 @@ func unknownFlag(cmd *cobra.Command, err error) error {
 	return hinted{err, hint}
 }
 
+// checkGiven refuses flags that are given and empty, as those of a variable that isn't
+// set are: what they stand for otherwise is not what was asked for.
+func checkGiven(cmd *cobra.Command, names ...string) error {
+	for _, name := range names {
+		if flag := cmd.Flags().Lookup(name); flag.Changed && flag.Value.String() == "" {
+			return hinted{fmt.Errorf("--%s is empty", name), "is a variable not set? give it a value, or leave the flag out"}
+		}
+	}
+	return nil
+}
+
 // orNearest is the hint that names the candidate nearest to word, or else the other.
 func orNearest(hint, word string, candidates []string) string {
 	if near := diag.Nearest(word, candidates); near != "" {

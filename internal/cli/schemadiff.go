@@ -29,7 +29,12 @@ finding say so. What the database has too much is printed as a comment, without
 The DSN is one of go-sql-driver/mysql: user:password@tcp(host:3306)/database. The
 user needs a right on our tables, such as SELECT, and SHOW VIEW.`,
 		Args: cobra.NoArgs,
-		RunE: func(cmd *cobra.Command, _ []string) error { return a.schemaDiff(cmd.Context(), text, m, options) },
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			if err := checkGiven(cmd, "dsn"); err != nil {
+				return err
+			}
+			return a.schemaDiff(cmd.Context(), text, m, options)
+		},
 	}
 	m.register(cmd.Flags(), "outbox_upgrade")
 	cmd.Flags().StringVar(&text, "dsn", "", "the database; better in the environment, as "+dsn.Variable+", where no list of processes shows it")

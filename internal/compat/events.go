@@ -19,6 +19,7 @@ func (c *comparison) event(was *spec.Event) {
 	for _, v := range was.Versions {
 		c.version(was, is, v)
 	}
+	c.upcasts(was, is)
 	c.newVersions(was, is)
 	c.reserved(was, is)
 }
@@ -68,7 +69,7 @@ func (c *comparison) version(was, is *spec.Event, v *spec.Version) {
 	now := versionOf(is, v.Number)
 	switch {
 	case now != nil:
-		c.fields(where{event: is, version: now}, v.Fields, now.Fields, now.Pos)
+		c.fields(where{event: is, version: now, before: v}, v.Fields, now.Fields, now.Pos)
 	case v == was.Newest():
 		c.finding(VersionRemoved, is.Name.Pos, v.Pos, fmt.Sprintf("version %d of %q is gone, the newest that was published", v.Number, was.Name.Text),
 			"bring it back: a version can only go after a newer one has replaced it")

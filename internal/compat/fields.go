@@ -3,6 +3,7 @@ package compat
 import (
 	"fmt"
 	"slices"
+	"strconv"
 
 	"github.com/outboxgen/outboxgen/internal/diag"
 	"github.com/outboxgen/outboxgen/internal/spec"
@@ -12,7 +13,8 @@ import (
 type where struct {
 	event   *spec.Event
 	version *spec.Version
-	path    string // "total." inside a struct, empty in the payload itself
+	before  *spec.Version // the same in the base
+	path    string        // "total." inside a struct, empty in the payload itself
 }
 
 func (w where) String() string {
@@ -68,16 +70,34 @@ func (c *comparison) field(w where, was, is *spec.Field) {
 		c.finding(FieldMadeRequired, is.Name.Pos, was.Name.Pos, w.field(is.Name.Text)+" was optional and is required: messages that wait may lack it", w.frozen())
 	case !was.Optional && is.Optional:
 		c.finding(FieldMadeOptional, is.Name.Pos, was.Name.Pos, w.field(is.Name.Text)+" was required and is optional: deployed consumers would miss it", w.frozen())
-	case defaultText(was) != defaultText(is):
+	case defaultText(was) != defaultText(is) && w.usesDefault(is.Name.Text):
 		c.finding(DefaultChanged, is.Name.Pos, was.Name.Pos,
 			fmt.Sprintf("the default of %s was %s and is %s: the same old message would be read as another", w.field(is.Name.Text), defaultText(was), defaultText(is)), w.frozen())
 	}
 	c.fieldType(w, is.Name.Text, was.Type, is.Type)
 }
 
+// usesDefault reports that the default of a field of the payload is in a step which base
+// and current have.
+func (w where) usesDefault(name string) bool {
+	was, is := w.before.Upcast, w.version.Upcast
+	return was != nil && is != nil && (fillsIn(was, name) || fillsIn(is, name) && was.From.Number == is.From.Number)
+}
+
+// fillsIn reports that a step takes the default of a field.
+func fillsIn(up *spec.Upcast, name string) bool {
+	return fieldOf(up.Filled, name) != nil ||
+		slices.ContainsFunc(up.Copied, func(c *spec.Copy) bool { return c.Default && c.To.Name.Text == name })
+}
+
 func defaultText(f *spec.Field) string {
 	if f.Default == nil {
 		return "none"
+	}
+	if f.Type.Kind == spec.KindFloat64 { // 1 and 1.0 are one value
+		if number, err := strconv.ParseFloat(f.Default.JSON, 64); err == nil {
+			return strconv.FormatFloat(number, 'g', -1, 64)
+		}
 	}
 	return f.Default.JSON
 }

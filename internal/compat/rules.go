@@ -18,6 +18,7 @@ const (
 	FieldMadeOptional   Rule = "field-made-optional"
 	EnumValueRemoved    Rule = "enum-value-removed"
 	DefaultChanged      Rule = "default-changed"
+	UpcastChanged       Rule = "upcast-changed"
 	ConsumerRemoved     Rule = "consumer-removed"
 	ConsumerNameReused  Rule = "consumer-name-reused"
 	ConsumerHandlesLess Rule = "consumer-handles-less"
@@ -40,6 +41,6 @@ func Rules() []Rule {
 	return append([]Rule{
 		EventRemoved, EventNameReused, AggregateChanged, VersionRemoved, VersionNumberReused, ReservedRemoved,
 		FieldRemoved, FieldTypeChanged, RequiredFieldAdded, FieldMadeRequired, FieldMadeOptional, EnumValueRemoved,
-		DefaultChanged, ConsumerRemoved, ConsumerNameReused, ConsumerHandlesLess,
+		DefaultChanged, UpcastChanged, ConsumerRemoved, ConsumerNameReused, ConsumerHandlesLess,
 	}, Acceptable()...)
 }

@@ -3,8 +3,6 @@ package spec
 import (
 	"encoding/json"
 	"fmt"
-	"maps"
-	"slices"
 
 	"github.com/outboxgen/outboxgen/internal/diag"
 )
@@ -81,11 +79,10 @@ func (c *checker) fixture(o object, v *Version, what string) string {
 	var values map[string]json.RawMessage
 	if json.Unmarshal([]byte(text), &values) != nil || values == nil {
 		c.problem(n, "bad-fixture", fmt.Sprintf("the fixture of %s is not a JSON object", what), hint)
+		return text
 	}
-	for _, name := range slices.Sorted(maps.Keys(values)) {
-		if fieldOf(v, name) == nil {
-			c.problem(n, "bad-fixture", fmt.Sprintf("the fixture of %s has the key %s, and there is no such field", what, quote(name)), hint)
-		}
+	for _, wrong := range misfits("", v.Fields, values) {
+		c.problem(n, "bad-fixture", fmt.Sprintf("the fixture of %s %s", what, wrong), hint)
 	}
 	return text
 }

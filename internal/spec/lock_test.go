@@ -113,3 +113,69 @@ consumers:
 		t.Error(problems)
 	}
 }
+
+// A fixture holds values of its version's types: an edited one is no longer what was
+// published.
+func TestFixtureFitsItsVersion(t *testing.T) {
+	const src = `version: 1
+service: orders
+types:
+  Money: { fields: { amount: decimal, "note?": string } }
+events:
+  order.paid:
+    aggregate: { type: order, id: id, version: ver }
+    versions:
+      1:
+        fields:
+          id: int64
+          ver: int32
+          kind: { enum: [home, work] }
+          total: Money
+          lines: list<Money>
+          tags: map<bool>
+          rate: float64
+          at: timestamp
+          day: date
+          wait: duration
+          key: uuid
+          raw: bytes
+          any: json
+          "maybe?": string
+        fixture: '{"id":9007199254740993,"ver":42,"kind":"work","total":{"amount":"12.5"},"lines":[{"amount":"1","note":"n"}],"tags":{"k":true},"rate":0.5,"at":"2026-01-02T03:04:05.000006Z","day":"2026-01-02","wait":"1h30m","key":"019b76da-a800-7000-8000-000000000001","raw":"AQI=","any":null}'
+`
+	if _, problems := ParseLock("events.lock.yaml", []byte(src)); len(problems) > 0 {
+		t.Fatal(problems)
+	}
+	for _, edit := range [][2]string{
+		{`"work",`, `"zzz",`},
+		{`"work",`, `1,`},
+		{`"id":9007199254740993`, `"id":"9007199254740993"`},
+		{`"id":9007199254740993`, `"id":1.5`},
+		{`"id":9007199254740993,`, ``},
+		{`"ver":42`, `"ver":9007199254740993`},
+		{`"amount":"12.5"`, `"amount":12.5`},
+		{`"amount":"12.5"`, `"amount":"x"`},
+		{`{"amount":"12.5"}`, `{}`},
+		{`{"amount":"12.5"}`, `{"amount":"12.5","more":1}`},
+		{`{"amount":"12.5"}`, `null`},
+		{`"note":"n"`, `"note":null`},
+		{`[{"amount":"1","note":"n"}]`, `{}`},
+		{`[{"amount":"1","note":"n"}]`, `null`},
+		{`{"k":true}`, `{"k":1}`},
+		{`"rate":0.5`, `"rate":"0.5"`},
+		{`"at":"2026-01-02T03`, `"at":"2026-01-02 03`},
+		{`"day":"2026-01-02"`, `"day":"2026-13-02"`},
+		{`"1h30m"`, `"soon"`},
+		{`"019b76da-`, `"x19b76da-`},
+		{`"AQI="`, `"?"`},
+		{`"any":null`, `"maybe":""`},
+	} {
+		broken := strings.Replace(src, edit[0], edit[1], 1)
+		if broken == src {
+			t.Fatalf("nothing to replace: %q", edit)
+		}
+		if _, problems := ParseLock("events.lock.yaml", []byte(broken)); len(problems) != 1 || problems[0].Rule != "bad-fixture" {
+			t.Errorf("%q: %v", edit, problems)
+		}
+	}
+}

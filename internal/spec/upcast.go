@@ -22,32 +22,38 @@ func (c *checker) planUpcast(before, v *Version) {
 		return
 	}
 	var why []string
+	inBoth := true // what differs could be written in both versions
 	for _, to := range v.Fields {
 		from := fieldOf(before, to.Name.Text)
 		if to.Type == nil || from != nil && from.Type == nil {
 			return // reported
 		}
-		reason := ""
+		var reason difference
 		if from != nil {
-			reason = up.copyField(from, to)
+			reason = up.copyField(from, to, v.Number)
 		} else if !to.Optional {
 			reason = up.fill(to, "is new and required")
 		}
-		if reason != "" {
-			why = append(why, reason)
+		if reason.text != "" {
+			why = append(why, reason.text)
+			inBoth = inBoth && reason.inBoth
 		}
 	}
 	if len(why) > 0 && !up.Manual {
+		hint := "write upcast: manual, and Go code makes it; or give new fields a default: or a question mark"
+		if inBoth {
+			hint = "write it in both versions, or name the type under types: and use it in both; or write upcast: manual, and Go code makes it"
+		}
 		c.problem(&node{pos: v.Pos}, "upcast-needed",
 			fmt.Sprintf("version %d can't be made of version %d: %s", v.Number, before.Number, strings.Join(why, "; ")),
-			"write upcast: manual, and Go code makes it; or give new fields a default: or a question mark",
+			hint,
 			diag.Related{Pos: before.Pos, Message: fmt.Sprintf("version %d is here", before.Number)})
 	}
 }
 
 // copyField notes a field that both versions have, and says why it can't be taken
 // over.
-func (up *Upcast) copyField(from, to *Field) string {
+func (up *Upcast) copyField(from, to *Field, number int) difference {
 	convert := false
 	switch {
 	case sameShape(from.Type, to.Type, nil):
@@ -57,32 +63,24 @@ func (up *Upcast) copyField(from, to *Field) string {
 		if !to.Optional {
 			up.Open = append(up.Open, to)
 		}
-		return fmt.Sprintf("%s was %s and is %s", quote(to.Name.Text), shapeText(from.Type), shapeText(to.Type))
+		return differ(to.Name.Text, versionType{from.Type, up.From.Number}, versionType{to.Type, number})
 	}
 	fill := from.Optional && !to.Optional
 	if fill && to.Default == nil {
 		up.Open = append(up.Open, to)
-		return quote(to.Name.Text) + " was optional and is required"
+		return difference{text: quote(to.Name.Text) + " was optional and is required"}
 	}
 	up.Copied = append(up.Copied, &Copy{From: from, To: to, Convert: convert, Default: fill})
-	return ""
+	return difference{}
 }
 
-func (up *Upcast) fill(to *Field, why string) string {
+func (up *Upcast) fill(to *Field, why string) difference {
 	if to.Default != nil {
 		up.Filled = append(up.Filled, to)
-		return ""
+		return difference{}
 	}
 	up.Open = append(up.Open, to)
-	return quote(to.Name.Text) + " " + why
-}
-
-// shapeText names a type in a message.
-func shapeText(t *Type) string {
-	if t.Named != nil && t.Named.Inline {
-		return "another " + string(t.Kind)
-	}
-	return t.String()
+	return difference{text: quote(to.Name.Text) + " " + why}
 }
 
 func isWider(wide, narrow *Named) bool {
@@ -92,64 +90,4 @@ func isWider(wide, narrow *Named) bool {
 		}
 	}
 	return true
-}
-
-// sameShape reports types that have one Go type: the same one, or inline ones that
-// were declared alike.
-func sameShape(a, b *Type, seen []*Named) bool {
-	if a == nil || b == nil || a.Kind != b.Kind {
-		return false
-	}
-	if a.Elem != nil {
-		return sameShape(a.Elem, b.Elem, seen)
-	}
-	if !sameGoType(a.Go, b.Go) {
-		return false
-	}
-	if a.Named == nil || a.Named == b.Named {
-		return a.Named == b.Named
-	}
-	if !a.Named.Inline || !b.Named.Inline || slices.Contains(seen, a.Named) {
-		return false
-	}
-	return sameDeclaration(a.Named, b.Named, append(seen, a.Named))
-}
-
-func sameGoType(a, b *GoType) bool {
-	if a == nil || b == nil {
-		return a == b
-	}
-	return a.ImportPath == b.ImportPath && a.Ident == b.Ident
-}
-
-func sameDeclaration(a, b *Named, seen []*Named) bool {
-	if len(a.Enum) != len(b.Enum) || len(a.Fields) != len(b.Fields) {
-		return false
-	}
-	for i := range a.Enum {
-		if a.Enum[i].Name.Text != b.Enum[i].Name.Text {
-			return false
-		}
-	}
-	for i, f := range a.Fields {
-		g := b.Fields[i]
-		if f.Name.Text != g.Name.Text || f.GoName != g.GoName || f.Optional != g.Optional || f.PII != g.PII || !sameShape(f.Type, g.Type, seen) {
-			return false
-		}
-	}
-	return true
-}
-
-// shareInline gives a version the types that a newer one declares in its fields,
-// where they are alike: one Go type, and nothing to convert.
-func shareInline(v, newer *Version) {
-	for _, f := range v.Fields {
-		other := fieldOf(newer, f.Name.Text)
-		if other == nil || other.Type == nil || !sameShape(f.Type, other.Type, nil) {
-			continue
-		}
-		t := *other.Type
-		t.Pos = f.Type.Pos
-		f.Type = &t
-	}
 }

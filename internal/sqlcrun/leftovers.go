@@ -45,6 +45,7 @@ func Leftovers(in Input) ([]string, error) {
 
 // sum is what a sum file says about who wrote what.
 type sum struct {
+	config string // the events.yaml
 	folder string
 	ours   map[string]string // path to digest
 }
@@ -91,17 +92,22 @@ func isElsewhere(in Input, dir string) bool {
 // readSum is false for a sum file of another events.yaml, or that was copied
 // from another folder.
 func readSum(in Input, folder string) (sum, bool) {
+	s, ok := parseSum(in, folder)
+	return s, ok && s.config == in.Config && s.config != "" && s.folder == folder
+}
+
+// parseSum reads the sum file in a folder, whoever's it is.
+func parseSum(in Input, folder string) (sum, bool) {
 	s := sum{ours: map[string]string{}}
 	data, err := in.Root.ReadFile(path.Join(folder, sumFile))
 	if err != nil || !fileset.Ours(data) {
 		return s, false
 	}
-	config := ""
 	for line := range strings.Lines(string(data)) {
 		word, rest, _ := strings.Cut(strings.TrimSuffix(line, "\n"), " ")
 		switch word {
 		case sumConfig:
-			config = rest
+			s.config = rest
 		case sumFolder:
 			s.folder = rest
 		case sumOurs:
@@ -109,5 +115,5 @@ func readSum(in Input, folder string) (sum, bool) {
 			s.ours[file] = digest
 		}
 	}
-	return s, config == in.Config && config != "" && s.folder == folder
+	return s, true
 }

@@ -20,6 +20,9 @@ import (
 // see Leftovers.
 const sumFile = "outboxgen.sum"
 
+// IsSum tells a sum file by its name.
+func IsSum(file string) bool { return path.Base(file) == sumFile }
+
 // outputVersion is what we do to sqlc's output: count it up when that changes.
 const outputVersion = "1"
 
