@@ -164,7 +164,10 @@ func addTo(src []byte, key string, entry []string) ([]byte, error) {
 		lines := append([]string{"", key + ":"}, indented(entry, 2, 2)...)
 		return t.insert(len(t.lines), lines), nil
 	}
-	if at.Kind != yaml.MappingNode || at.Style&yaml.FlowStyle != 0 || len(at.Content) == 0 {
+	if at.Kind == yaml.MappingNode && len(at.Content) == 0 {
+		return nil, &Refusal{key + " is an empty pair of braces", "remove the line, and run it again"}
+	}
+	if at.Kind != yaml.MappingNode || at.Style&yaml.FlowStyle != 0 {
 		return nil, &Refusal{fmt.Sprintf("%s is written between braces, and nothing can be added there line by line", key), "write it on lines of their own first"}
 	}
 	column := at.Content[0].Column - 1

@@ -29,7 +29,11 @@ func read(src []byte) (*text, error) {
 		return nil, &Refusal{"the whole file is written between braces, and nothing can be added there line by line", "write it on lines of their own first"}
 	}
 	for _, line := range bytes.Split(bytes.TrimSuffix(src, []byte("\n")), []byte("\n")) {
-		t.lines = append(t.lines, bytes.TrimSuffix(line, []byte("\r")))
+		line = bytes.TrimSuffix(line, []byte("\r"))
+		if string(bytes.TrimRight(line, " \t")) == "..." {
+			return nil, &Refusal{`the file ends with "...", and nothing can stand behind it`, "remove that line, and run it again"}
+		}
+		t.lines = append(t.lines, line)
 	}
 	return t, nil
 }
