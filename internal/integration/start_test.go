@@ -1,12 +1,14 @@
 package integration
 
 import (
+	"context"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"regexp"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/outboxgen/outboxgen/internal/dbtest"
 )
@@ -77,7 +79,11 @@ func shell(t *testing.T, dir, dsn, commands string) string {
 	if service := filepath.Join(dir, "shop"); exists(service) {
 		dir = service
 	}
-	cmd := exec.Command("sh", "-e")
+	// Nothing in the guide takes a minute; what hangs should not take the whole run's time.
+	ctx, cancel := context.WithTimeout(t.Context(), 5*time.Minute)
+	defer cancel()
+	cmd := exec.CommandContext(ctx, "sh", "-e")
+	cmd.WaitDelay = time.Second // children may keep the pipes open
 	cmd.Dir = dir
 	cmd.Stdin = strings.NewReader(strings.Join(lines, ""))
 	// Without cgo the tool is the one that `make build` has built.

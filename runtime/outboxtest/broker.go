@@ -149,7 +149,8 @@ func (b *Broker) Start() { b.change(func() { b.down = false }) }
 // for deliveries that begin later.
 func (b *Broker) Deliver(n int) { b.change(func() { b.copies = max(n, 1) }) }
 
-// Redeliver delivers an event again to every consumer, acknowledged or not.
+// Redeliver delivers an event again to every consumer, acknowledged or not. One whose
+// handler is still running is delivered again when that has ended.
 func (b *Broker) Redeliver(id uuid.UUID) {
 	b.change(func() {
 		for i, e := range b.stored {
@@ -158,6 +159,9 @@ func (b *Broker) Redeliver(id uuid.UUID) {
 					delete(g.acked, i)
 					delete(g.due, i)
 					g.from = min(g.from, i)
+					if out := g.flight[i]; out != nil {
+						out.again = true
+					}
 				}
 			}
 		}

@@ -99,6 +99,7 @@ type outgoing struct {
 	number   int       // of the delivery, from 1
 	open     int       // copies
 	failed   bool
+	again    bool // asked for meanwhile: its acknowledgement is not the last word
 	after    time.Duration
 }
 
@@ -208,7 +209,7 @@ func (s *subscription) settle(d *outgoing, ok bool, after time.Duration) {
 			if b.onAck != nil {
 				b.onAck(s.name, d.envelope)
 			}
-			g.acked[d.index] = true
+			g.acked[d.index] = !d.again
 		}
 	})
 }

@@ -90,3 +90,41 @@ func TestFailureHoldsUpItsAggregateOnly(t *testing.T) {
 		}
 	})
 }
+
+// An event that is asked for again while its handler runs comes again, though the handler
+// succeeds.
+func TestRedeliverWhileItIsHandled(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b := outboxtest.NewBroker(outboxtest.BrokerConfig{Logger: slog.New(slog.DiscardHandler)})
+		defer b.Close()
+		started, goOn := make(chan bool, 8), make(chan bool)
+		h := &failing{fails: func(outbox.Envelope) error {
+			started <- true
+			<-goOn
+			return nil
+		}}
+		ctx, stop := context.WithCancel(t.Context())
+		ended := make(chan error, 1)
+		go func() { ended <- b.Subscribe(ctx, h) }()
+		e := brokersuite.Event("a", 1)
+		b.Publish(ctx, []outbox.Envelope{e})
+		<-started
+		b.Redeliver(e.ID)
+		goOn <- true
+		synctest.Wait()
+		select {
+		case <-started:
+			goOn <- true
+		default:
+			t.Error("it did not come again")
+		}
+		synctest.Wait()
+		if len(started) > 0 {
+			t.Error("it came a third time")
+		}
+		stop()
+		if err := <-ended; err != nil {
+			t.Error(err)
+		}
+	})
+}
