@@ -56,11 +56,11 @@ func TestGoroutines(t *testing.T) {
 	})
 	go func() { <-stop }()
 	n, stacks := goroutinesOf(id)
-	if n != 4 || len(stacks) != 2 {
+	if n != 4 || len(stacks) < 2 { // more, while some are still on their way to where they wait
 		t.Errorf("%d, want 4: %q", n, stacks)
 	}
 	for _, s := range stacks {
-		if !strings.HasPrefix(s, "2 goroutines in github.com/outboxgen/outboxgen/runtime/outboxtest.TestGoroutines.func") ||
+		if !strings.Contains(s, " goroutines in github.com/outboxgen/outboxgen/runtime/outboxtest.TestGoroutines.func") ||
 			!strings.Contains(s, "(verify_match_test.go:") || strings.Contains(s, "runtime.gopark") {
 			t.Errorf("%q", s)
 		}
