@@ -1,6 +1,7 @@
 package integration
 
 import (
+	"fmt"
 	"testing"
 
 	"github.com/outboxgen/outboxgen/internal/dbtest"
@@ -23,7 +24,7 @@ func TestClaimedEventsNameTheirSchema(t *testing.T) {
 		}
 		want := bases[k.name]
 		if want != "" {
-			want += b.Events[0].Envelope.Type + ".v1.schema.json"
+			want += fmt.Sprintf("%s.v%d.schema.json", b.Events[0].Envelope.Type, b.Events[0].Envelope.SchemaVersion)
 		}
 		if got := b.Events[0].Envelope.DataSchema; got != want {
 			t.Errorf("dataschema is %q, want %q", got, want)

@@ -52,15 +52,6 @@ func NewOrderState(db *outbox.DB, handler OrderStateHandler, cfg *outbox.Consume
 	}, cfg)
 }
 
-func decodeOrderAccepted(schemaVersion int, data []byte) (OrderAccepted, error) {
-	switch schemaVersion {
-	case 2:
-		return outbox.DecodePayload[OrderAccepted](data)
-	default:
-		return OrderAccepted{}, outbox.UnknownSchemaVersion(EventTypeOrderAccepted, schemaVersion)
-	}
-}
-
 func decodeOrderCancelled(schemaVersion int, data []byte) (OrderCancelled, error) {
 	switch schemaVersion {
 	case 1:

@@ -158,6 +158,101 @@ func (p *LineItem) UnmarshalJSON(data []byte) error {
 	return m.Err()
 }
 
+// OrderAcceptedV1 is version 1 of the payload of order.accepted.
+//
+// The order is committed and can be queried; what follows may be late.
+type OrderAcceptedV1 struct {
+	OrderID      int64      `json:"order_id"`
+	OrderVersion int64      `json:"order_version"`
+	TenantID     int64      `json:"tenant_id"`
+	Lines        []LineItem `json:"lines"`
+	Total        Money      `json:"total"`
+	// Free text from the checkout.
+	Note       *string          `json:"note,omitempty"`
+	AcceptedAt outbox.Timestamp `json:"accepted_at"`
+}
+
+// Validate says why p must not be written. No message of it holds a value.
+func (p OrderAcceptedV1) Validate() error {
+	var c outbox.Check
+	p.check(&c)
+	return c.Err()
+}
+
+func (p OrderAcceptedV1) check(c *outbox.Check) {
+	for i, v := range p.Lines {
+		c.In(outbox.At("lines", i), v.check)
+	}
+	c.In("total", p.Total.check)
+	if p.Note != nil {
+		c.String("note", *p.Note)
+	}
+	c.Value("accepted_at", p.AcceptedAt)
+}
+
+// MarshalJSON encodes a nil list, map or byte slice as an empty one.
+func (p OrderAcceptedV1) MarshalJSON() ([]byte, error) {
+	type plain OrderAcceptedV1
+	if p.Lines == nil {
+		p.Lines = []LineItem{}
+	}
+	return json.Marshal(plain(p))
+}
+
+// UnmarshalJSON refuses an object that lacks a required key, or has null for one.
+func (p *OrderAcceptedV1) UnmarshalJSON(data []byte) error {
+	var s struct {
+		OrderID      *int64            `json:"order_id"`
+		OrderVersion *int64            `json:"order_version"`
+		TenantID     *int64            `json:"tenant_id"`
+		Lines        *[]LineItem       `json:"lines"`
+		Total        *Money            `json:"total"`
+		Note         *string           `json:"note"`
+		AcceptedAt   *outbox.Timestamp `json:"accepted_at"`
+	}
+	if err := json.Unmarshal(data, &s); err != nil {
+		return err
+	}
+	var m outbox.Missing
+	*p = OrderAcceptedV1{
+		OrderID:      outbox.Required(&m, "order_id", s.OrderID),
+		OrderVersion: outbox.Required(&m, "order_version", s.OrderVersion),
+		TenantID:     outbox.Required(&m, "tenant_id", s.TenantID),
+		Lines:        outbox.Required(&m, "lines", s.Lines),
+		Total:        outbox.Required(&m, "total", s.Total),
+		Note:         s.Note,
+		AcceptedAt:   outbox.Required(&m, "accepted_at", s.AcceptedAt),
+	}
+	return m.Err()
+}
+
+// Format keeps the fields marked pii out of everything that fmt prints.
+func (p OrderAcceptedV1) Format(s fmt.State, verb rune) {
+	type shown struct {
+		OrderID      int64
+		OrderVersion int64
+		TenantID     int64
+		Lines        []LineItem
+		Total        Money
+		Note         string
+		AcceptedAt   outbox.Timestamp
+	}
+	fmt.Fprintf(s, fmt.FormatString(s, verb), shown{
+		OrderID:      p.OrderID,
+		OrderVersion: p.OrderVersion,
+		TenantID:     p.TenantID,
+		Lines:        p.Lines,
+		Total:        p.Total,
+		Note:         "[pii]",
+		AcceptedAt:   p.AcceptedAt,
+	})
+}
+
+// LogValue keeps the fields marked pii out of logs.
+func (p OrderAcceptedV1) LogValue() slog.Value {
+	return slog.StringValue(fmt.Sprintf("%+v", p))
+}
+
 // OrderAcceptedV2 is version 2 of the payload of order.accepted.
 //
 // The order is committed and can be queried; what follows may be late.

@@ -11,6 +11,14 @@ import (
 	"github.com/outboxgen/outboxgen/runtime/outbox"
 )
 
+// fixtureOrderAcceptedV1 is how version 1 of order.accepted is sent. It must
+// not change: messages of this form may wait in a broker.
+const fixtureOrderAcceptedV1 = `{"order_id":9007199254740993,"order_version":9007199254740993,"tenant_id":9007199254740993,"lines":[{"sku":"sku","quantity":42,"unit_price":{"amount":"12.5","currency":"CNY"},"attributes":{"key":"attributes"}}],"total":{"amount":"12.5","currency":"CNY"},"note":"note","accepted_at":"2026-01-02T03:04:05.000006Z"}`
+
+func TestOrderAcceptedV1Fixture(t *testing.T) {
+	testFixture[OrderAcceptedV1](t, fixtureOrderAcceptedV1, "order_id", "order_version", "tenant_id", "lines", "total", "accepted_at")
+}
+
 // fixtureOrderAcceptedV2 is how version 2 of order.accepted is sent. It must
 // not change: messages of this form may wait in a broker.
 const fixtureOrderAcceptedV2 = `{"order_id":9007199254740993,"order_version":9007199254740993,"tenant_id":9007199254740993,"lines":[{"sku":"sku","quantity":42,"unit_price":{"amount":"12.5","currency":"CNY"},"attributes":{"key":"attributes"}}],"total":{"amount":"12.5","currency":"CNY"},"note":"note","accepted_at":"2026-01-02T03:04:05.000006Z"}`
@@ -59,5 +67,32 @@ func testFixture[T outbox.Payload](t *testing.T, fixture string, required ...str
 		if !errors.As(err, &missing) || !slices.Equal(missing.Fields, []string{key}) {
 			t.Errorf("without %q: %v", key, err)
 		}
+	}
+}
+
+// upcastOfOrderAcceptedV1 is what consumers get of fixtureOrderAcceptedV1, as
+// version 2.
+const upcastOfOrderAcceptedV1 = `{"order_id":9007199254740993,"order_version":9007199254740993,"tenant_id":9007199254740993,"lines":[{"sku":"sku","quantity":42,"unit_price":{"amount":"12.5","currency":"CNY"},"attributes":{"key":"attributes"}}],"total":{"amount":"12.5","currency":"CNY"},"note":"note","accepted_at":"2026-01-02T03:04:05.000006Z"}`
+
+func TestOrderAcceptedV1Upcast(t *testing.T) {
+	payload, err := decodeOrderAccepted(1, []byte(fixtureOrderAcceptedV1))
+	if err != nil {
+		t.Fatal(err)
+	}
+	testUpcast(t, payload, upcastOfOrderAcceptedV1)
+}
+
+// testUpcast compares what was made of an older version with what it must be.
+func testUpcast(t *testing.T, payload outbox.Payload, want string) {
+	t.Helper()
+	if err := payload.Validate(); err != nil {
+		t.Fatal(err)
+	}
+	encoded, err := json.Marshal(payload)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if string(encoded) != want {
+		t.Errorf("upcast:\n%s\nwant:\n%s", encoded, want)
 	}
 }

@@ -11,6 +11,30 @@ import (
 	"github.com/outboxgen/outboxgen/runtime/outbox"
 )
 
+// WriteOrderAcceptedV1 writes version 1 of the event order.accepted in tx: it
+// is published if tx commits, and only then. Make eventID with
+// outbox.NewEventID before the transaction, and keep it for every retry.
+//
+// When it fails, tx must be rolled back; an *outbox.Tx can't do anything else
+// any more. No error holds a value of the payload.
+func WriteOrderAcceptedV1(
+	ctx context.Context,
+	tx outbox.Transaction,
+	eventID uuid.UUID,
+	payload OrderAcceptedV1,
+	opts ...outbox.WriteOptions,
+) error {
+	return outbox.Write(ctx, tx, outbox.Record{
+		EventID:       eventID,
+		AggregateType: "order",
+		AggregateID:   strconv.FormatInt(payload.OrderID, 10),
+		EventType:     EventTypeOrderAccepted,
+		EventVersion:  payload.OrderVersion,
+		SchemaVersion: 1,
+		Payload:       payload,
+	}, insertEvent, opts...)
+}
+
 // WriteOrderAccepted writes the event order.accepted in tx: it is published if
 // tx commits, and only then. Make eventID with outbox.NewEventID before the
 // transaction, and keep it for every retry.
