@@ -2,19 +2,16 @@ package integration
 
 import (
 	"context"
-	"database/sql"
 	"errors"
 	"fmt"
 	"log/slog"
 	"os"
 	"path/filepath"
-	"slices"
 	"strings"
 	"sync"
 	"testing"
 	"time"
 
-	"github.com/go-sql-driver/mysql"
 	"github.com/google/uuid"
 
 	"github.com/outboxgen/outboxgen/internal/dbserver"
@@ -399,173 +396,5 @@ func TestVerifyBroken(t *testing.T) {
 				t.Error(err)
 			}
 		})
-	}
-}
-
-// A handler that gets an error from the database has to return it, whichever of its
-// statements it is.
-func TestVerifySwallowed(t *testing.T) {
-	log := func(ctx context.Context, tx outbox.DBTX, id uuid.UUID) error {
-		_, err := tx.ExecContext(ctx, "UPDATE placed SET request_id = request_id WHERE event_id = ?", id)
-		return err
-	}
-	swallows := func(numbers ...uint16) func(error) error {
-		return func(err error) error {
-			var answer *mysql.MySQLError
-			if errors.As(err, &answer) && (numbers == nil || slices.Contains(numbers, answer.Number)) {
-				return nil
-			}
-			return err
-		}
-	}
-	for n, c := range []struct {
-		name   string
-		handle orderState
-		want   []string // none: it passes
-	}{
-		{"every error", func(ctx context.Context, tx *outbox.Tx, e outbox.Envelope) error {
-			return swallows()(applies(ctx, tx, e.ID))
-		}, []string{"the error 1062 of its statement 1; 0 effects", "the error 1406 of its statement 1; 0 effects"}},
-		{"a duplicate of another constraint", func(ctx context.Context, tx *outbox.Tx, e outbox.Envelope) error {
-			return swallows(1062)(applies(ctx, tx, e.ID))
-		}, []string{"the error 1062 of its statement 1; 0 effects"}},
-		{"of the second statement", func(ctx context.Context, tx *outbox.Tx, e outbox.Envelope) error {
-			if err := log(ctx, tx, e.ID); err != nil {
-				return err
-			}
-			return swallows(1406)(applies(ctx, tx, e.ID))
-		}, []string{"the error 1406 of its statement 2; 0 effects"}},
-		{"of a prepared statement", func(ctx context.Context, tx *outbox.Tx, e outbox.Envelope) error {
-			s, err := tx.PrepareContext(ctx, "INSERT INTO applied (event_id) VALUES (?)")
-			if err != nil {
-				return swallows(1406)(err)
-			}
-			defer s.Close()
-			_, err = s.ExecContext(ctx, e.ID.String())
-			return err
-		}, []string{"the error 1406 of its statement 1; 0 effects"}},
-		{"of what it can do without", func(ctx context.Context, tx *outbox.Tx, e outbox.Envelope) error {
-			_ = log(ctx, tx, e.ID)
-			return applies(ctx, tx, e.ID)
-		}, nil},
-		{"that it takes for permanent", func(ctx context.Context, tx *outbox.Tx, e outbox.Envelope) error {
-			if err := applies(ctx, tx, e.ID); err != nil {
-				return outbox.Permanent(err)
-			}
-			return nil
-		}, nil},
-	} {
-		run := func(t *testing.T, server dbtest.Database) {
-			t.Parallel()
-			cfg := soundConfig(t, lanesKind, server)
-			cfg.Consumers[0].New = handling(c.handle)
-			if c.want == nil {
-				outboxtest.Verify(t, cfg)
-				return
-			}
-			got := failure(t, func(t testing.TB) { outboxtest.Verify(t, cfg) })
-			t.Log(got)
-			for _, want := range append(c.want,
-				"FAIL: the database answers a statement of the handler's with an error (handler-statement-error)",
-				"but: consumer order-state: the handler got an error from the database and returned nil: ",
-				"hint: return the error of every statement",
-			) {
-				if !strings.Contains(got, want) {
-					t.Errorf("the message lacks %q", want)
-				}
-			}
-			if n := strings.Count(got, "and returned nil"); n != len(c.want) || strings.Contains(got, "(before-commit)") {
-				t.Errorf("%d are told, want %d", n, len(c.want))
-			}
-			if r, err := record.Read(cfg.Record); err != nil || r.Result != record.Fail {
-				t.Errorf("the record: %v %+v", err, r)
-			}
-		}
-		t.Run(c.name, func(t *testing.T) {
-			if n == 0 {
-				dbtest.Each(t, run)
-			} else {
-				run(t, dbtest.New(t, dbserver.MySQL))
-			}
-		})
-	}
-}
-
-// A database that is used already is refused, and the message says what helps.
-func TestVerifyScratch(t *testing.T) {
-	dbtest.Each(t, func(t *testing.T, server dbtest.Database) {
-		var dsn string
-		t.Run("use", func(t *testing.T) {
-			dsn = outboxtest.ScratchDatabase(t, server.DSN)
-			cfg := soundConfig(t, lanesKind, server)
-			cfg.DSN = dsn
-			outboxtest.Verify(t, cfg)
-			name := dsn[strings.LastIndex(dsn, "/")+1:]
-			name, _, _ = strings.Cut(name, "?")
-			for _, again := range []struct {
-				schema []string
-				want   string
-			}{
-				{cfg.Schema, "already exists; the database " + name + " is not empty: it has tables applied, "},
-				{nil, "the database " + name + " is not empty: it has "},
-			} {
-				cfg.Schema = again.schema
-				got := failure(t, func(t testing.TB) { outboxtest.Verify(t, cfg) })
-				if !strings.Contains(got, again.want) || !strings.Contains(got, "use outboxtest.ScratchDatabase") {
-					t.Error(got)
-				}
-			}
-		})
-		db, err := sql.Open("mysql", dsn)
-		if err != nil {
-			t.Fatal(err)
-		}
-		defer db.Close()
-		var answer *mysql.MySQLError
-		if err := db.PingContext(t.Context()); !errors.As(err, &answer) || answer.Number != 1049 {
-			t.Errorf("the database is still there: %v", err)
-		}
-		t.Run("refused", func(t *testing.T) {
-			for bad, want := range map[string]string{
-				"root:secret@tcp(127.0.0.1:1":   "the DSN is not of the form",
-				"root:secret@tcp(127.0.0.1:1)/": "create a database: ",
-			} {
-				got := failure(t, func(t testing.TB) { outboxtest.ScratchDatabase(t, bad) })
-				if !strings.Contains(got, want) || strings.Contains(got, "secret") {
-					t.Errorf("%q, want %q", got, want)
-				}
-			}
-		})
-	})
-}
-
-// A configuration that can't be verified is refused, with everything that is wrong.
-func TestVerifyRefuses(t *testing.T) {
-	server := dbtest.New(t, dbserver.MySQL)
-	for _, c := range []struct {
-		spoil func(*outboxtest.Config)
-		want  string
-	}{
-		{func(c *outboxtest.Config) { *c = outboxtest.Config{} }, "Write is missing\nBusiness, the query for business rows, is missing\nNewStore is missing"},
-		{func(c *outboxtest.Config) { c.DSN = "root:secret@unix(/tmp/sock)/db" }, "must be for TCP"},
-		{func(c *outboxtest.Config) { c.DSN += "&tls=true" }, "without TLS"},
-		{func(c *outboxtest.Config) { c.DSN = "root:secret@tcp(127.0.0.1:1" }, "the DSN is not of the form"},
-		{func(c *outboxtest.Config) { c.Consumers[0].Effects = nil }, "Consumers[0] lacks New or Effects"},
-		{func(c *outboxtest.Config) { c.Publisher = losing{} }, "Publisher and Subscribe go together"},
-		{func(c *outboxtest.Config) { c.Private = []string{""} }, "a value of Private is empty"},
-		{func(c *outboxtest.Config) { c.Lease = time.Millisecond }, "Lease is below 1s"},
-		{func(c *outboxtest.Config) { c.Patience = time.Second }, "Patience is not above two leases"},
-		{func(c *outboxtest.Config) { c.Schema = []string{"CREATE NONSENSE"} }, "run Schema: "},
-		{func(c *outboxtest.Config) { c.Schema = c.Schema[len(c.Schema)-2:] }, "the database has no table outbox_event"},
-	} {
-		cfg := soundConfig(t, lanesKind, server)
-		c.spoil(&cfg)
-		got := failure(t, func(t testing.TB) { outboxtest.Verify(t, cfg) })
-		if !strings.Contains(got, c.want) || strings.Contains(got, "secret") {
-			t.Errorf("%q, want %q", got, c.want)
-		}
-		if _, err := os.Stat(cfg.Record); err == nil && cfg.Record != "" {
-			t.Error("there is a record")
-		}
 	}
 }
