@@ -10,6 +10,7 @@ import (
 
 const (
 	formatText   = "text"
+	formatTable  = "table" // the same, as the commands for operations call it
 	formatJSON   = "json"
 	formatGitHub = "github"
 )
