@@ -114,8 +114,9 @@ var (
 // hidden are the columns that nobody needs who looks: what is in an event is its business.
 var hidden = map[string]bool{"payload": true, "body": true}
 
-// migrations are what a migrator may do to each table and to each view.
+// migrations are what a migrator may do to each table and to each view. With CREATE among them a
+// server grants them before there is such a table.
 var migrations = map[bool][]string{
 	false: {"CREATE", "ALTER", "DROP", "INDEX", "SELECT", "INSERT", "UPDATE", "DELETE"},
-	true:  {"CREATE VIEW", "SHOW VIEW", "DROP", "SELECT"},
+	true:  {"CREATE", "CREATE VIEW", "SHOW VIEW", "DROP", "SELECT"},
 }
