@@ -81,7 +81,7 @@ func Check(ctx context.Context, cfg Config) (Report, error) {
 		}
 	}
 	l.serviceDSNs()
-	l.advice()
+	l.kept()
 	r.sort()
 	return r, nil
 }
