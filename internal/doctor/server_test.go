@@ -29,6 +29,9 @@ func TestNothingIsWrongWithManyRows(t *testing.T) {
 			p.fill(90_000, 2, "UTC_TIMESTAMP(6)")
 			p.fill(10_000, 0, "'1970-01-01'")
 			p.aliveRelays(1)
+			if r := p.check(); strings.Contains(described(r), "warning: the statistics") { // InnoDB is at it
+				p.Errorf("%s", described(r))
+			}
 			p.exec("ANALYZE TABLE outbox_event")
 			p.well()
 		})
