@@ -149,7 +149,7 @@ func (l *look) all(ctx context.Context) error {
 			step{"relays", l.relays}, step{"dead events", l.dead}, step{"rows that wait", l.waiting})
 	}
 	steps = append(steps, step{"dedup rows", l.dedup}, step{"parked events", l.parked}, step{"the audit", l.audit})
-	if l.cfg.Role != "" && (l.outbox || l.cfg.Role == privileges.Consumer) {
+	if l.roleIsHere() {
 		steps = append(steps, step{"the privileges of a " + string(l.cfg.Role), l.privileges})
 	}
 	for _, s := range steps {
@@ -169,6 +169,19 @@ func (l *look) all(ctx context.Context) error {
 		}
 	}
 	return nil
+}
+
+// roleIsHere reports a role whose tables are in this database.
+func (l *look) roleIsHere() bool {
+	if l.cfg.Role != privileges.Consumer {
+		return l.cfg.Role != "" && l.outbox
+	}
+	for _, here := range l.consumers {
+		if here {
+			return true
+		}
+	}
+	return false
 }
 
 var (

@@ -162,6 +162,7 @@ func TestLocks(t *testing.T) {
 		"the level stays":            {scripted{isolation: []driver.Value{"x", "REPEATABLE-READ"}, now: noWait}, "error isolation-not-settable", ""},
 		"SKIP LOCKED waits":          {scripted{isolation: committed, now: noWait, skip: lockTimeout}, "error skip-locked-ignored", ""},
 		"locks are ignored":          {server: scripted{isolation: committed}, want: "error skip-locked-ignored"},
+		"a replica":                  {server: scripted{isolation: committed, insert: 1290}, missed: "SKIP LOCKED (the server is read-only)"},
 		"no right to insert a probe": {server: scripted{isolation: committed, insert: 1142}, missed: "SKIP LOCKED (this user has no right to try it; a relay tries it before it begins)"},
 	} {
 		var r Report
