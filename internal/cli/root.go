@@ -188,6 +188,8 @@ func (a *app) exit(err error) int {
 	switch {
 	case err == nil:
 		return exitClean
+	case errors.Is(err, errUnmended):
+		return exitFindings
 	case errors.As(err, &found):
 		if err := a.report(found.list); err != nil {
 			fmt.Fprintln(a.stderr, "outboxgen: print the findings:", err)

@@ -1,6 +1,7 @@
 package ops
 
 import (
+	"cmp"
 	"context"
 	"database/sql"
 	"errors"
@@ -44,7 +45,7 @@ func (s *Service) PlanParked(ctx context.Context, consumer string, sel Selection
 // inOrder puts events in the order in which they were parked, and gives the places of each
 // aggregate's to its events by their versions.
 func inOrder(events []PlannedEvent) {
-	slices.SortFunc(events, func(a, b PlannedEvent) int { return int(a.place - b.place) })
+	slices.SortFunc(events, func(a, b PlannedEvent) int { return cmp.Compare(a.place, b.place) })
 	type aggregate struct{ typ, id string }
 	places := map[aggregate][]int{}
 	for i, e := range events {
@@ -59,7 +60,7 @@ func inOrder(events []PlannedEvent) {
 		for i, place := range at {
 			sorted[i] = events[place]
 		}
-		slices.SortStableFunc(sorted, func(a, b PlannedEvent) int { return int(a.AggregateVersion - b.AggregateVersion) })
+		slices.SortStableFunc(sorted, func(a, b PlannedEvent) int { return cmp.Compare(a.AggregateVersion, b.AggregateVersion) })
 		for i, place := range at {
 			events[place] = sorted[i]
 		}
