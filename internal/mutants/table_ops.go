@@ -40,11 +40,6 @@ var opsMutants = []mutant{
 		target: integration("^TestRedriveThatEndsItsProcesses$"),
 	},
 	{
-		name: "redriver: two processes at once", file: "runtime/outbox/redriver.go",
-		old: "if err != nil || n == 0 { // another", new: "if err != nil { // another",
-		target: integration("^TestTwoPeopleRedriveTheSameParkedEvents$"),
-	},
-	{
 		name: "lanes: a pause is not looked for", file: "runtime/lanelease/claim.go",
 		old: "	if hold != nil {", new: "	if hold != nil && c.Limit < 0 {",
 		target: integration("^(TestPauseStopsClaims|TestRelayObeysAPause)$"),
