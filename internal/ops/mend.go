@@ -31,6 +31,9 @@ const (
 	opParkedForce   = "parked.force"
 	opParkedDiscard = "parked.discard"
 	opPurge         = "purge"
+
+	opRepublishEvent    = "republish.event"
+	opRepublishDelivery = "republish.delivery"
 )
 
 // The widths of outbox_audit's columns, in characters.
