@@ -133,7 +133,7 @@ var mayDepend = []struct {
 			"github.com/google/uuid", // of runtime/outbox
 		},
 		// Of the runtime it has what internal/ops works with.
-		ours: []string{module + "/internal/", module + "/templates", module + "/runtime/outbox", module + "/runtime/mysqlerr", module + "/runtime/mysqldb"},
+		ours: []string{module + "/internal/", module + "/templates", module + "/runtime/outbox", module + "/runtime/mysqlerr", module + "/runtime/purge", module + "/runtime/internal/leasing", module + "/runtime/mysqldb"},
 	},
 }
 
