@@ -12,6 +12,7 @@ func (r *relayRun) claimAll(ctx context.Context) {
 	idle := newPoll(r.cfg.PollInterval)
 	failures := 0
 	for {
+		r.pulse.beat()
 		probe, ok := r.awaitTurn(ctx)
 		if !ok {
 			return
@@ -52,6 +53,7 @@ func (r *relayRun) wakes() (wake <-chan struct{}, stop func()) {
 func (r *relayRun) awaitTurn(ctx context.Context) (probe, ok bool) {
 	paced := false
 	for ctx.Err() == nil {
+		r.pulse.beat()
 		pause, active := r.outage.left()
 		most := int64(r.cfg.MaxBatches)
 		if active {
