@@ -212,6 +212,7 @@ func (e *Engine) process(key lane, h *held) {
 		}
 	}
 	for n := 1; ; n++ {
+		h.repeated = n > 1
 		handled, err := e.handle(h)
 		if !handled {
 			e.again(h, 0)
@@ -265,7 +266,7 @@ func (e *Engine) handle(h *held) (handled bool, err error) {
 			e.gate.open(try)
 			return true, err
 		}
-		paused = true
+		paused, h.repeated = true, true
 		if others := e.gate.close(err, try); others {
 			<-e.slots
 			placed = false
@@ -313,7 +314,11 @@ func (e *Engine) handOver(h *held) error {
 		}
 		return err
 	}
-	_, err := e.cfg.Handler.Handle(e.ctx, h.Envelope)
+	ctx := e.ctx
+	if h.repeated || h.Deliveries > 1 {
+		ctx = outbox.ContextWithRedelivery(ctx)
+	}
+	_, err := e.cfg.Handler.Handle(ctx, h.Envelope)
 	return err
 }
 
