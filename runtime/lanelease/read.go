@@ -110,7 +110,7 @@ func (b *building) add(row LaneEvent, ranOut int64) {
 		Attempts:      row.Attempts,
 		CreatedUs:     row.CreatedUs,
 	}, b.origin)
-	if row.CreatedUs < ranOut {
+	if row.CreatedUs <= ranOut {
 		event.Repeat = outbox.RepeatLeaseExpired
 	}
 	b.batch.Events = append(b.batch.Events, event)
