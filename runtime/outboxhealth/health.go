@@ -10,6 +10,7 @@ package outboxhealth
 import (
 	"context"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/outboxgen/outboxgen/runtime/outbox"
@@ -52,7 +53,8 @@ type Config struct {
 // Health answers probes. Make one with [New].
 type Health struct {
 	cfg Config
-	now func() time.Time
+
+	asking atomic.Bool // the database
 
 	mu   sync.Mutex
 	runs map[string]bool // by name: whether it goes on
@@ -67,7 +69,7 @@ func New(cfg Config) *Health {
 			*field = value
 		}
 	}
-	return &Health{cfg: cfg, now: time.Now, runs: make(map[string]bool)}
+	return &Health{cfg: cfg, runs: make(map[string]bool)}
 }
 
 // Run calls run, such as a broker's Subscribe, and returns its error. Before its call
@@ -145,18 +147,24 @@ func (h *Health) Ready(ctx context.Context) []State {
 	return append(states, h.runsLive()...)
 }
 
-// database survives a panic: a probe must be answered.
-func (h *Health) database(ctx context.Context) (s State) {
+// database asks no second time while a question hangs: some drivers don't return when ctx
+// ends. It survives a panic: a probe must be answered.
+func (h *Health) database(ctx context.Context) State {
+	failing := State{Name: "database", Reason: "database"}
+	if !h.asking.CompareAndSwap(false, true) {
+		return failing
+	}
 	ctx, cancel := context.WithTimeout(ctx, h.cfg.Timeout)
 	defer cancel()
-	answered := make(chan bool, 1) // some drivers don't return when ctx ends
+	answered := make(chan bool, 1)
 	go func() {
+		ok := false
 		defer func() {
-			if recover() != nil {
-				answered <- false
-			}
+			_ = recover()
+			h.asking.Store(false)
+			answered <- ok
 		}()
-		answered <- h.cfg.Database(ctx) == nil
+		ok = h.cfg.Database(ctx) == nil
 	}()
 	select {
 	case ok := <-answered:
@@ -165,10 +173,10 @@ func (h *Health) database(ctx context.Context) (s State) {
 		}
 	case <-ctx.Done():
 	}
-	return State{Name: "database", Reason: "database"}
+	return failing
 }
 
-func (h *Health) since(t time.Time) time.Duration { return h.now().Sub(t) }
+func (h *Health) since(t time.Time) time.Duration { return time.Since(t) }
 
 func (h *Health) failing(name, reason string, since time.Time) State {
 	return State{Name: name, Reason: reason, For: h.since(since).Round(time.Second).String()}
