@@ -12,6 +12,7 @@ import (
 // Consumer returns the observer for a [outbox.ConsumerConfig]. It may be given to all
 // consumers of a process.
 func (t *Telemetry) Consumer() *outbox.ConsumerObserver {
+	t.zeroConsumers(context.Background())
 	return &outbox.ConsumerObserver{Begin: t.beginProcess, Handled: t.handled, Failed: t.failed}
 }
 
@@ -45,15 +46,6 @@ func (t *Telemetry) failed(ctx context.Context, f outbox.HandlingFailed) {
 		failure(f.Kind)))
 }
 
-func handlingOf(h outbox.Handling) string {
-	return oneOf(h.String(), "applied", "duplicate", "skipped", "parked")
-}
-
-func causeOf(c outbox.RepeatCause) string {
-	return oneOf(string(c), string(outbox.RepeatLeaseExpired), string(outbox.RepeatConfirmLost),
-		string(outbox.RepeatRedelivery), string(outbox.RepeatRedrive), string(outbox.RepeatUnknown))
-}
-
-func kindOf(kind string) string {
-	return oneOf(kind, "attempts", "permanent", "payload", "type", "version", "message")
-}
+func handlingOf(h outbox.Handling) string { return oneOf(h.String(), handlings()...) }
+func causeOf(c outbox.RepeatCause) string { return oneOf(string(c), causes()...) }
+func kindOf(kind string) string           { return oneOf(kind, kinds()...) }

@@ -22,7 +22,7 @@ import (
 var topology = outbox.Topology{
 	Service:   "shop",
 	Events:    []outbox.EventTopology{{Type: "order.accepted"}, {Type: "order.cancelled"}},
-	Consumers: []outbox.ConsumerTopology{{Name: "planner"}, {Name: "report"}},
+	Consumers: []outbox.ConsumerTopology{{Name: "planner", Events: []string{"order.accepted"}}, {Name: "report"}},
 }
 
 // sink collects what is recorded.

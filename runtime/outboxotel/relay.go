@@ -14,6 +14,7 @@ import (
 func (t *Telemetry) Relay() *outbox.Observer {
 	i, ctx := t.relay, context.Background()
 	t.backlog.pause(false) // known from now on
+	t.zeroRelay(ctx)
 	return &outbox.Observer{
 		Claimed: func(c outbox.Claimed) {
 			i.batch.Record(ctx, float64(len(c.Events)))
@@ -30,7 +31,7 @@ func (t *Telemetry) Relay() *outbox.Observer {
 		},
 		Resumed: func() { t.backlog.pause(false) },
 		StoreFailed: func(f outbox.StoreFailed) {
-			call := oneOf(f.Call, "check", "claim", "renew", "settle", "release", "backlog")
+			call := oneOf(f.Call, calls()...)
 			i.storeFailures.Add(ctx, 1, with(attribute.String(attrCall, call)))
 		},
 		Backlog: func(b outbox.Backlog) { t.backlog.set(b, time.Now()) },

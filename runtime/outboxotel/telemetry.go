@@ -63,6 +63,7 @@ type Telemetry struct {
 	system    string
 	types     names
 	consumers names
+	handles   []outbox.ConsumerTopology
 	relay     *relayInstruments
 	consumer  *consumerInstruments
 	backlog   backlog
@@ -82,6 +83,7 @@ func New(cfg Config) (*Telemetry, error) {
 		system:    cfg.System,
 		types:     make(names),
 		consumers: make(names),
+		handles:   cfg.Topology.Consumers,
 	}
 	for _, e := range cfg.Topology.Events {
 		t.types.add(e.Type)
