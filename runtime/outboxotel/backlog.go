@@ -115,6 +115,9 @@ func (t *Telemetry) Watch(ctx context.Context, cfg WatchConfig) error {
 	if b.err != nil {
 		return b.err
 	}
+	for _, call := range []string{"backlog", "parked"} {
+		zero(ctx, failures, attribute.String(attrCall, call))
+	}
 	failed := func(call string) {
 		if ctx.Err() == nil { // else it is the stop's doing
 			failures.Add(ctx, 1, with(attribute.String(attrCall, call)))
