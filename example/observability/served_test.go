@@ -166,6 +166,20 @@ func TestMetricsAreServed(t *testing.T) {
 	})
 }
 
+// documentedMetrics are those of docs/metrics.md's table, with underscores.
+func documentedMetrics(t *testing.T) map[string]bool {
+	t.Helper()
+	text, err := os.ReadFile("../../docs/metrics.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	out := make(map[string]bool)
+	for _, match := range regexp.MustCompile("(?m)^\\| `(outbox\\.[a-z_.]+)").FindAllStringSubmatch(string(text), -1) {
+		out[strings.ReplaceAll(match[1], ".", "_")] = true
+	}
+	return out
+}
+
 func checkNames(t *testing.T, served map[string]bool) {
 	t.Helper()
 	named := map[string]bool{}
@@ -197,6 +211,15 @@ func checkNames(t *testing.T, served map[string]bool) {
 		}
 		if !named[name] && !named[base+"_bucket"] && !named[base+"_count"] {
 			t.Errorf("%s is served, and no panel shows it", name)
+		}
+	}
+	documented := documentedMetrics(t)
+	for name := range served {
+		for _, suffix := range []string{"_bucket", "_sum", "_count", "_total", "_seconds"} {
+			name = strings.TrimSuffix(name, suffix)
+		}
+		if !documented[name] && !strings.HasPrefix(name, "outbox_subscription_") && !strings.HasPrefix(name, "outbox_purge_") {
+			t.Errorf("%s is served, and docs/metrics.md doesn't name it", name)
 		}
 	}
 	if len(served) < 40 {
