@@ -12,7 +12,6 @@ func (r *relayRun) claimAll(ctx context.Context) {
 	idle := newPoll(r.cfg.PollInterval)
 	failures := 0
 	for {
-		r.pulse.beat()
 		probe, ok := r.awaitTurn(ctx)
 		if !ok {
 			return

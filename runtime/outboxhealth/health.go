@@ -38,8 +38,8 @@ type Config struct {
 	Database func(ctx context.Context) error
 
 	// Silence is for how long a relay's loop, or a running handler, may give no sign of
-	// life. It has to be above the relay's Lease plus PublishTimeout, and above the longest
-	// handler's timeout. Defaults to 2 min.
+	// life. It has to be above the relay's Lease plus PublishTimeout, its PollInterval, and
+	// the longest handler's timeout plus the readTimeout of its database. Defaults to 2 min.
 	Silence time.Duration
 
 	// Outage is for how long a relay may have no answer from its broker, and a consumer none
