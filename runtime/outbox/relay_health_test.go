@@ -1,6 +1,7 @@
 package outbox_test
 
 import (
+	"context"
 	"errors"
 	"sync/atomic"
 	"testing"
@@ -49,6 +50,19 @@ func TestRelayHealthOfALoopThatHangs(t *testing.T) {
 			t.Errorf("%+v, now %v", h, time.Now())
 		}
 		close(release)
+		stop()
+	})
+}
+
+// A relay whose database can't be asked yet goes on asking, and is alive.
+func TestRelayHealthWithoutADatabase(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		store := &checkedStore{memStore: newMemStore(0), check: func(context.Context, int) error { return errors.New("away") }}
+		r, stop := startRelay(t, store, confirmAll, outbox.RelayConfig{})
+		time.Sleep(10 * time.Minute)
+		if h := r.Health(); h.Runs != 1 || time.Since(h.Seen) > 10*time.Second {
+			t.Errorf("%+v, now %v", h, time.Now())
+		}
 		stop()
 	})
 }
