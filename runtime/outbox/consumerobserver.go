@@ -2,9 +2,7 @@ package outbox
 
 import (
 	"context"
-	"fmt"
 	"log/slog"
-	"runtime/debug"
 	"time"
 )
 
@@ -64,12 +62,12 @@ type HandlingFailed struct {
 // panics doesn't harm the consumer.
 type consumerObserving struct {
 	ConsumerObserver
-	panicked trouble
+	surviving
 }
 
 // newConsumerObserving takes nil for an observer without functions.
 func newConsumerObserving(o *ConsumerObserver, log *slog.Logger) *consumerObserving {
-	out := &consumerObserving{panicked: trouble{log: log, level: slog.LevelError, message: "an observer panicked"}}
+	out := &consumerObserving{surviving: newSurviving(log)}
 	if o != nil {
 		out.ConsumerObserver = *o
 	}
@@ -142,15 +140,4 @@ func (o *observed) cause() RepeatCause {
 	default:
 		return o.repeat
 	}
-}
-
-// survive calls an observer's function about what, and survives its panic.
-func (o *consumerObserving) survive(what any, call func()) {
-	defer func() {
-		if value := recover(); value != nil { // it may hold payload, its type and the stack don't
-			o.panicked.note(1, "told", fmt.Sprintf("%T", what), "type", fmt.Sprintf("%T", value),
-				"stack", string(debug.Stack()))
-		}
-	}()
-	call()
 }

@@ -64,7 +64,7 @@ func (s *sink) series(t *testing.T) map[string]float64 {
 	add := func(name string, attrs attribute.Set, value float64) {
 		var text []string
 		for _, kv := range attrs.ToSlice() {
-			text = append(text, fmt.Sprintf("%s=%s", kv.Key, kv.Value.Emit()))
+			text = append(text, fmt.Sprintf("%s=%s", kv.Key, kv.Value.String()))
 		}
 		out[fmt.Sprintf("%s{%s}", name, strings.Join(text, ","))] = value
 	}

@@ -212,7 +212,6 @@ func (e *Engine) process(key lane, h *held) {
 		}
 	}
 	for n := 1; ; n++ {
-		h.repeated = n > 1
 		handled, err := e.handle(h)
 		if !handled {
 			e.again(h, 0)
@@ -266,7 +265,7 @@ func (e *Engine) handle(h *held) (handled bool, err error) {
 			e.gate.open(try)
 			return true, err
 		}
-		paused, h.repeated = true, true
+		paused = true
 		if others := e.gate.close(err, try); others {
 			<-e.slots
 			placed = false
@@ -318,6 +317,7 @@ func (e *Engine) handOver(h *held) error {
 	if h.repeated || h.Deliveries > 1 {
 		ctx = outbox.ContextWithRedelivery(ctx)
 	}
+	h.repeated = true // the next time
 	_, err := e.cfg.Handler.Handle(ctx, h.Envelope)
 	return err
 }
