@@ -22,6 +22,7 @@ import (
 func (a *app) opsCommands() []*cobra.Command {
 	return []*cobra.Command{
 		a.doctorCommand(),
+		a.pauseCommand(), a.resumeCommand(), a.purgeCommand(),
 	}
 }
 

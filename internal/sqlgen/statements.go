@@ -67,3 +67,34 @@ func (s Statement) With(values map[string]string) string {
 		}
 	})
 }
+
+// Bind is the statement with placeholders, and the values of its arguments in their order. A
+// []string or []int64 is a list; limit is that of LIMIT ?.
+func (s Statement) Bind(values map[string]any, limit int32) (query string, args []any) {
+	query = argument.ReplaceAllStringFunc(s.SQL, func(text string) string {
+		if text == "LIMIT ?" {
+			args = append(args, limit)
+			return text
+		}
+		switch value := values[argument.FindStringSubmatch(text)[1]].(type) {
+		case []string:
+			return placeholders(&args, value)
+		case []int64:
+			return placeholders(&args, value)
+		default:
+			args = append(args, value)
+			return "?"
+		}
+	})
+	return query, args
+}
+
+func placeholders[T any](args *[]any, list []T) string {
+	if len(list) == 0 {
+		return "NULL" // an empty list matches nothing
+	}
+	for _, v := range list {
+		*args = append(*args, v)
+	}
+	return strings.TrimSuffix(strings.Repeat("?, ", len(list)), ", ")
+}

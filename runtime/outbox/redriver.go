@@ -31,7 +31,7 @@ const (
 func (c *Consumer) RunRedrives(ctx context.Context) error {
 	r := &redriver{Consumer: c, trouble: trouble{
 		log: c.cfg.Logger.With("consumer", c.spec.Name), level: slog.LevelWarn,
-		message: "redrives can't be read", overText: "redrives can be read again",
+		message: "redrives can't be read; outboxgen schema diff says whether a table is missing", overText: "redrives can be read again",
 	}}
 	for failures := 0; ctx.Err() == nil; {
 		more, err := r.next(ctx)
@@ -40,7 +40,8 @@ func (c *Consumer) RunRedrives(ctx context.Context) error {
 			failures++
 			r.trouble.note(1, "error", reasonOf(c.db, err))
 			sleep(ctx, backoff(redriveLook, defaultMaxBackoff, failures))
-		case err == nil:
+		case err != nil:
+		default:
 			failures = 0
 			r.trouble.end()
 			if !more {
@@ -87,7 +88,7 @@ func (r *redriver) carryOut(ctx context.Context, row RedriveRow) error {
 		return r.end(ctx, row, operationRedriveFails, err.Error())
 	}
 	for n := 1; ; n++ {
-		handling, err := r.Redrive(ctx, id)
+		handling, err := r.Redrive(context.WithoutCancel(ctx), id) // what is begun ends, as that of a delivery
 		var failed *HandlingError
 		switch {
 		case err == nil:
