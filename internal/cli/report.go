@@ -10,11 +10,15 @@ import (
 
 const (
 	formatText   = "text"
+	formatTable  = "table" // the same, as the commands for operations call it
 	formatJSON   = "json"
 	formatGitHub = "github"
 )
 
 var formats = []string{formatText, formatJSON, formatGitHub}
+
+// errReported ends a command with exit code 1 that has printed its findings itself.
+var errReported = errors.New("there are findings")
 
 // findings end a command with exit code 1.
 type findings struct{ list diag.List }

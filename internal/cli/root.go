@@ -51,6 +51,9 @@ func (a *app) root() *cobra.Command {
 		SilenceErrors: true,
 		SilenceUsage:  true,
 		PersistentPreRunE: func(*cobra.Command, []string) error {
+			if a.format == formatTable {
+				a.format = formatText
+			}
 			if !slices.Contains(formats, a.format) {
 				unknown := a.format
 				a.format = formatText
@@ -66,10 +69,11 @@ func (a *app) root() *cobra.Command {
 	root.SetHelpCommand(helpCommand())
 	flags := root.PersistentFlags()
 	flags.StringVarP(&a.config, "config", "f", defaultConfig, "the file that describes the events; paths in it count from its folder")
-	flags.StringVar(&a.format, "format", formatText, "how findings are printed: text, json or github")
+	flags.StringVar(&a.format, "format", formatText, "how findings and answers are printed: text (or table), json or github")
 	flags.BoolVarP(&a.verbose, "verbose", "v", false, "say what is done and why, on stderr")
 	root.AddCommand(a.initCommand(), a.generateCommand(), a.checkCommand(), a.lockCommand(), a.breakingCommand(), a.schemaCommand(),
 		a.lintCommand(), a.explainCommand(), a.importCommand(), a.addCommand(), a.exportCommand(), a.docsCommand(), a.versionCommand())
+	root.AddCommand(a.opsCommands()...)
 	return root
 }
 
@@ -184,6 +188,8 @@ func (a *app) exit(err error) int {
 	switch {
 	case err == nil:
 		return exitClean
+	case errors.Is(err, errReported):
+		return exitFindings
 	case errors.As(err, &found):
 		if err := a.report(found.list); err != nil {
 			fmt.Fprintln(a.stderr, "outboxgen: print the findings:", err)

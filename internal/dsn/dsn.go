@@ -48,6 +48,7 @@ func Open(text string) (*sql.DB, error) {
 	cfg.Timeout = cmp.Or(cfg.Timeout, connectTimeout)
 	cfg.ReadTimeout = cmp.Or(cfg.ReadTimeout, answerTimeout)
 	cfg.WriteTimeout = cmp.Or(cfg.WriteTimeout, answerTimeout)
+	cfg.ClientFoundRows = false // rows that a statement changed are what commands count
 	if cfg.Params == nil {
 		cfg.Params = map[string]string{}
 	}

@@ -15,6 +15,10 @@ func inboxQueries() []query {
 		{name: "AddVersion", result: "none"},
 		{name: "LockVersion", result: "int64"},
 		{name: "SetVersion", result: "none"},
+		{name: "SelectRedrive", result: "RedriveRow", many: true},
+		{name: "TakeRedrive", result: "int64"},
+		{name: "EndRedrive", result: "none"},
+		{name: "RecordOperation", result: "none"},
 	}
 }
 

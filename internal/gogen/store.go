@@ -65,6 +65,7 @@ func leaseQueries() []query {
 		{name: "RelayAliveUntil", result: "int64"},
 		{name: "LockRelay", result: "strings"},
 		{name: "DeleteRelay", result: "none"},
+		{name: "ReadPause", noParams: true, result: "Pause", many: true},
 	}
 }
 

@@ -142,9 +142,11 @@ var mayDepend = []struct {
 		modules: []string{
 			"github.com/dave/jennifer", "github.com/spf13/cobra", "github.com/spf13/pflag", "gopkg.in/yaml.v3",
 			"golang.org/x/tools", "golang.org/x/mod", "golang.org/x/sync", "golang.org/x/sys", "golang.org/x/telemetry",
-			"github.com/go-sql-driver/mysql", "filippo.io/edwards25519", // schema diff and breaking --dsn
+			"github.com/go-sql-driver/mysql", "filippo.io/edwards25519", // --dsn
+			"github.com/google/uuid", // of runtime/outbox
 		},
-		ours: []string{module + "/internal/", module + "/templates"},
+		// Of the runtime it has what internal/ops works with.
+		ours: []string{module + "/internal/", module + "/templates", module + "/runtime/outbox", module + "/runtime/mysqlerr", module + "/runtime/purge", module + "/runtime/internal/leasing", module + "/runtime/mysqldb"},
 	},
 }
 

@@ -18,6 +18,13 @@ func (s *Store) Claim(ctx context.Context, c outbox.ClaimRequest) (*outbox.Batch
 	if err := s.keepUp(ctx, r, c); err != nil {
 		return nil, fmt.Errorf("claim: %w", err)
 	}
+	hold, err := s.pauses.Look(ctx, s.db, s.queries)
+	if err != nil {
+		return nil, fmt.Errorf("claim: %w", err)
+	}
+	if hold != nil { // what is leased and no longer needed was just given back
+		return &outbox.Batch{Owner: c.Owner, Hold: hold}, nil
+	}
 	due, err := s.queries.SelectDueLanes(ctx, s.db, SelectDueLanesParams{Owner: r.id})
 	if err != nil {
 		return nil, fmt.Errorf("claim: select due lanes: %w", err)

@@ -163,4 +163,7 @@ type (
 
 	// DeleteRelayParams forgets a run.
 	DeleteRelayParams = leasing.DeleteRelayParams
+
+	// Pause is who has paused claims, and why.
+	Pause = leasing.Pause
 )

@@ -24,6 +24,7 @@ type Store struct {
 
 	size   leasing.ClaimSize
 	relays leasing.Relays
+	pauses leasing.Pauses
 
 	mu   sync.Mutex
 	runs map[uuid.UUID]*run

@@ -20,12 +20,13 @@ import (
 
 // Why an event is parked: parked_event.kind.
 const (
-	parkedAttempts  = "attempts"  // it failed as often as it may
-	parkedPermanent = "permanent" // the handler said so
-	parkedPayload   = "payload"   // it can't be decoded
-	parkedType      = "type"      // its type is unknown to this build
-	parkedVersion   = "version"   // its schema version is
-	parkedMessage   = "message"   // it isn't an event
+	parkedAttempts   = "attempts"   // it failed as often as it may
+	parkedPermanent  = "permanent"  // the handler said so
+	parkedPayload    = "payload"    // it can't be decoded
+	parkedType       = "type"       // its type is unknown to this build
+	parkedVersion    = "version"    // its schema version is
+	parkedMessage    = "message"    // it isn't an event
+	parkedRedelivery = "redelivery" // it didn't fail: people want it to be delivered again
 )
 
 // bookTimeout bounds the transaction that counts a failed attempt, or parks.
@@ -218,6 +219,14 @@ func parkedEvent(e Envelope, kind, reason string, attempts uint32) InsertParkedP
 		Kind: kind, Reason: reason, Attempts: attempts,
 		Attributes: jsonObject(maps.Collect(e.Attributes())), Headers: jsonObject(e.Headers), Body: notNull(e.Data),
 	}
+}
+
+// RedeliveryRow is the row of parked_event by which a published event is handed to a consumer
+// once more, past the broker: with its dedup row, and a row of consumer_redrive.
+func RedeliveryRow(consumer string, e Envelope, reason string) InsertParkedParams {
+	row := parkedEvent(e, parkedRedelivery, shorten(reason, maxParkedReason), 0)
+	row.ConsumerName = consumer
+	return row
 }
 
 // unreadableSpace makes the ids of messages that have none.

@@ -12,15 +12,17 @@ import (
 type fakeInbox struct {
 	before func(ctx context.Context, statement string) error // may fail, or take its time
 
-	attempts uint32 // of every event
-	reasons  []string
-	dedup    []outbox.InsertConsumedParams
-	parked   []outbox.InsertParkedParams
-	refuse   func(outbox.InsertParkedParams) error // of a row to park; may be nil
-	row      *outbox.ParkedRow                     // what there is to redrive
-	failed   []outbox.FailParkedParams
-	version  int64
-	versions []outbox.SetVersionParams
+	attempts   uint32 // of every event
+	reasons    []string
+	dedup      []outbox.InsertConsumedParams
+	parked     []outbox.InsertParkedParams
+	refuse     func(outbox.InsertParkedParams) error // of a row to park; may be nil
+	row        *outbox.ParkedRow                     // what there is to redrive
+	failed     []outbox.FailParkedParams
+	redrive    *outbox.RedriveRow // what people asked for
+	operations []outbox.RecordOperationParams
+	version    int64
+	versions   []outbox.SetVersionParams
 }
 
 var _ outbox.Inbox = (*fakeInbox)(nil)
@@ -131,4 +133,32 @@ func (f *fakeInbox) parkedRow() outbox.ParkedRow {
 		ID: int64(len(f.parked)), EventID: p.EventID, EventType: p.EventType, Kind: p.Kind, Reason: p.Reason,
 		Attempts: p.Attempts, Attributes: p.Attributes, Headers: p.Headers, Body: p.Body, ParkedUs: 1_700_000_000_000_000,
 	}
+}
+
+func (f *fakeInbox) SelectRedrive(ctx context.Context, db outbox.DBTX, _ outbox.SelectRedriveParams) ([]outbox.RedriveRow, error) {
+	err := f.word(ctx, db, "SELECT redrive")
+	if err != nil || f.redrive == nil {
+		return nil, err
+	}
+	return []outbox.RedriveRow{*f.redrive}, nil
+}
+
+func (f *fakeInbox) TakeRedrive(ctx context.Context, db outbox.DBTX, _ outbox.TakeRedriveParams) (int64, error) {
+	return 1, f.word(ctx, db, "TAKE redrive")
+}
+
+func (f *fakeInbox) EndRedrive(ctx context.Context, db outbox.DBTX, _ outbox.EndRedriveParams) error {
+	err := f.word(ctx, db, "END redrive")
+	if err == nil {
+		f.redrive = nil
+	}
+	return err
+}
+
+func (f *fakeInbox) RecordOperation(ctx context.Context, db outbox.DBTX, p outbox.RecordOperationParams) error {
+	err := f.word(ctx, db, "RECORD operation")
+	if err == nil {
+		f.operations = append(f.operations, p)
+	}
+	return err
 }

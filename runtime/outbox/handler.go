@@ -64,6 +64,7 @@ const (
 	Duplicate                  // the dedup row was there already; nothing was changed
 	Skipped                    // a later version of its aggregate was applied before; only the dedup row was written
 	Parked                     // given up on: the event is in parked_event, and can be redriven
+	Discarded                  // parked, and then given up on by people; never returned by Handle
 )
 
 func (h Handling) String() string {
@@ -76,6 +77,8 @@ func (h Handling) String() string {
 		return "skipped"
 	case Parked:
 		return "parked"
+	case Discarded:
+		return "discarded"
 	default:
 		return "not handled"
 	}

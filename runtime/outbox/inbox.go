@@ -35,6 +35,14 @@ type Inbox interface {
 	AddVersion(ctx context.Context, db DBTX, p AddVersionParams) error
 	LockVersion(ctx context.Context, db DBTX, p LockVersionParams) (int64, error)
 	SetVersion(ctx context.Context, db DBTX, p SetVersionParams) error
+
+	// SelectRedrive reads the first redrive that is due, if there is one, TakeRedrive keeps it for this
+	// process and returns 1 unless another one has it, EndRedrive forgets it.
+	SelectRedrive(ctx context.Context, db DBTX, p SelectRedriveParams) ([]RedriveRow, error)
+	TakeRedrive(ctx context.Context, db DBTX, p TakeRedriveParams) (int64, error)
+	EndRedrive(ctx context.Context, db DBTX, p EndRedriveParams) error
+	// RecordOperation writes down what came of it.
+	RecordOperation(ctx context.Context, db DBTX, p RecordOperationParams) error
 }
 
 // The parameters and rows of the queries. Outcomes are values of [Handling].
@@ -132,6 +140,36 @@ type (
 		ConsumerName  string
 		AggregateType []byte
 		AggregateID   []byte
+	}
+
+	// SelectRedriveParams names a consumer.
+	SelectRedriveParams struct{ ConsumerName string }
+
+	// RedriveRow is a parked event that is to be handled again.
+	RedriveRow struct {
+		ID       int64
+		EventID  string
+		Operator string // who wants it
+		Tries    uint32 // begun so far
+		Taken    int64  // 1 while a process is at it
+	}
+
+	// TakeRedriveParams keeps a redrive for a time, in microseconds.
+	TakeRedriveParams struct {
+		LeaseUs int64
+		ID      int64
+	}
+
+	// EndRedriveParams names a redrive.
+	EndRedriveParams struct{ ID int64 }
+
+	// RecordOperationParams is what was done to an event, for whom.
+	RecordOperationParams struct {
+		Operation    string
+		Operator     string
+		ConsumerName string
+		EventID      string
+		Detail       string
 	}
 
 	// SetVersionParams is the version last applied.

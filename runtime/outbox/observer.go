@@ -25,6 +25,10 @@ type Observer struct {
 	Paused  func(Paused)
 	Resumed func()
 
+	// OnHold is called when somebody has paused claims, and with nil when they have
+	// resumed them.
+	OnHold func(*Hold)
+
 	// StoreFailed is called after each call of the store that failed.
 	StoreFailed func(StoreFailed)
 

@@ -49,6 +49,8 @@ func (o *observing) resumed() {
 	}
 }
 
+func (o *observing) onHold(h *Hold) { tell(o, o.OnHold, h) }
+
 func (o *observing) storeFailed(call string, err error) {
 	tell(o, o.StoreFailed, StoreFailed{Call: call, Error: err})
 }

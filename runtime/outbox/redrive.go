@@ -15,7 +15,7 @@ import (
 type ParkedEvent struct {
 	ID       int64     // of the row; later ones are larger
 	EventID  uuid.UUID // of a message that isn't an event: made of its reference or content
-	Kind     string    // attempts, permanent, payload, type, version or message
+	Kind     string    // attempts, permanent, payload, type, version, redelivery or message
 	Reason   string
 	Attempts int // counted before it was parked, and failed redrives
 	ParkedAt time.Time

@@ -102,6 +102,7 @@ type relayRun struct {
 	batches  sync.WaitGroup // in flight
 	inFlight atomic.Int64   // so many
 	changed  chan struct{}  // receives when a batch or an outage has ended
+	held     bool           // somebody has paused claims
 	short    atomic.Int64   // batches in a row that were given back for want of lease
 }
 

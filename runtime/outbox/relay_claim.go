@@ -99,8 +99,12 @@ func (r *relayRun) claim(ctx context.Context, probe bool) (*leasedBatch, error) 
 		Lease:    r.cfg.Lease,
 		Probe:    probe,
 	})
-	if err != nil || batch == nil || len(batch.Events) == 0 {
+	if err != nil || batch == nil {
 		return nil, err
+	}
+	r.onHold(batch.Hold)
+	if len(batch.Events) == 0 {
+		return nil, nil
 	}
 	until := batch.Until
 	if until.IsZero() {
@@ -109,6 +113,20 @@ func (r *relayRun) claim(ctx context.Context, probe bool) (*leasedBatch, error) 
 	r.stats.claimed.Add(int64(len(batch.Events)))
 	r.observer.claimed(batch.Events, time.Since(before))
 	return &leasedBatch{Batch: batch, probe: probe, margin: r.cfg.LeaseMargin, until: until}, nil
+}
+
+// onHold tells when claims are paused, and when they go on.
+func (r *relayRun) onHold(h *Hold) {
+	if (h != nil) == r.held {
+		return
+	}
+	r.held = h != nil
+	r.observer.onHold(h)
+	if h == nil {
+		r.log.Info("claims were resumed")
+		return
+	}
+	r.log.Warn("claims are paused; outboxgen resume ends it", "operator", h.Operator, "reason", h.Reason, "since", h.Since)
 }
 
 // poll is the wait between two looks at an idle outbox: short at first, longer

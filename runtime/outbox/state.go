@@ -12,7 +12,7 @@ type EventState struct {
 	AggregateType    string
 	AggregateID      string
 	AggregateVersion int64
-	State            string // PENDING, PUBLISHING, PUBLISHED or DEAD
+	State            string // PENDING, PUBLISHING, PUBLISHED, DEAD or DISCARDED
 	Attempts         int    // failed attempts so far
 
 	// LeaseOwner is the run of a relay that holds the event, with lanes the
@@ -77,7 +77,7 @@ func NewEventState(r EventStateRow) EventState {
 
 // Consumption is how, and when, a consumer was done with an event.
 type Consumption struct {
-	Outcome Handling // Applied, Skipped or Parked
+	Outcome Handling // Applied, Skipped, Parked or Discarded
 	At      time.Time
 }
 

@@ -68,6 +68,9 @@ type Batch struct {
 	// none while an earlier one may yet be.
 	Ordered bool
 
+	// Hold says of a batch without events that none may be claimed: somebody has paused claims.
+	Hold *Hold
+
 	// Until is when the lease ends, by this process's clock: rather too early than
 	// too late. A store takes it from before the statement that leased; zero stands
 	// for the request's Lease from before the claim. The relay reads it once, after
@@ -77,6 +80,14 @@ type Batch struct {
 
 	// Lease is the store's own, for Settle and Renew.
 	Lease any
+}
+
+// Hold tells who has paused the claims of all relays, and why: outboxgen pause does
+// it, outboxgen resume ends it. What is leased is published and marked all the same.
+type Hold struct {
+	Operator string
+	Reason   string
+	Since    time.Time
 }
 
 // Event is a claimed row.

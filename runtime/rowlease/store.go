@@ -21,6 +21,7 @@ type Store struct {
 	token  atomic.Int64 // the last claim's; with the owner's id it names a lease
 	size   leasing.ClaimSize
 	relays leasing.Relays
+	pauses leasing.Pauses
 }
 
 var (
@@ -52,9 +53,16 @@ func (s *Store) Claim(ctx context.Context, c outbox.ClaimRequest) (*outbox.Batch
 	if _, err := s.relays.KeepAlive(ctx, s.db, s.queries, c.Owner, c.Lease); err != nil {
 		return nil, err
 	}
+	hold, err := s.pauses.Look(ctx, s.db, s.queries)
+	if err != nil {
+		return nil, fmt.Errorf("claim: %w", err)
+	}
+	if hold != nil {
+		return &outbox.Batch{Owner: c.Owner, Hold: hold}, nil
+	}
 	batch := &outbox.Batch{Owner: c.Owner, Token: s.token.Add(1), Until: time.Now().Add(c.Lease)}
 	var due []DueEvent
-	_, err := outbox.InTxWith(fault.In(ctx, fault.Claim), s.db, leasing.Isolation, func(tx *outbox.Tx) error {
+	_, err = outbox.InTxWith(fault.In(ctx, fault.Claim), s.db, leasing.Isolation, func(tx *outbox.Tx) error {
 		var err error
 		due, err = s.queries.SelectDueEvents(ctx, tx, SelectDueEventsParams{Limit: s.size.Limit(c)})
 		if err != nil {

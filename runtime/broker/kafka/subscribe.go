@@ -13,6 +13,7 @@ import (
 	"github.com/twmb/franz-go/pkg/kerr"
 	"github.com/twmb/franz-go/pkg/kgo"
 
+	"github.com/outboxgen/outboxgen/runtime/internal/delivery"
 	"github.com/outboxgen/outboxgen/runtime/outbox"
 )
 
@@ -56,6 +57,7 @@ func Subscribe(ctx context.Context, cluster Cluster, h outbox.Handler, cfg Subsc
 		}
 		return err
 	}
+	defer delivery.Redrives(ctx, h)()
 	for s.run() {
 		// With a new client, which learns the topics anew.
 		s.close()

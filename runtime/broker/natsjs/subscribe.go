@@ -70,6 +70,7 @@ func Subscribe(ctx context.Context, js jetstream.JetStream, h outbox.Handler, cf
 		Logger:     s.log, Stats: cfg.Stats,
 	})
 	defer s.engine.Close(cfg.ShutdownTimeout)
+	defer delivery.Redrives(ctx, h)()
 	return s.read(ctx)
 }
 

@@ -57,6 +57,7 @@ func Subscribe(ctx context.Context, c Connector, h outbox.Handler, cfg Subscribe
 	s.close = sync.OnceFunc(func() { s.engine.Close(cfg.ShutdownTimeout) })
 	defer s.close()
 	defer cancel() // before it, so that what waits here ends also when ctx hasn't
+	defer delivery.Redrives(ctx, h)()
 	if err := s.run(); err != nil {
 		return fmt.Errorf("rabbitmq: subscription of %s to queue %s: %w", h.Name(), cfg.Queue, err)
 	}

@@ -75,6 +75,7 @@ func Subscribe(ctx context.Context, wrapped message.Subscriber, h outbox.Handler
 		Backoff: cfg.Backoff, MaxBackoff: cfg.MaxBackoff, Logger: s.log, Stats: cfg.Stats,
 	})
 	defer s.engine.Close(cfg.ShutdownTimeout)
+	defer delivery.Redrives(ctx, h)()
 	if err := s.read(ctx); err != nil {
 		return fmt.Errorf("watermill: consumer %s: %w", h.Name(), err)
 	}

@@ -19,6 +19,7 @@ type Queries interface {
 	RelayAliveUntil(ctx context.Context, db outbox.DBTX, p RelayAliveUntilParams) (int64, error)
 	LockRelay(ctx context.Context, db outbox.DBTX, p LockRelayParams) ([]string, error)
 	DeleteRelay(ctx context.Context, db outbox.DBTX, p DeleteRelayParams) error
+	ReadPause(ctx context.Context, db outbox.DBTX) ([]Pause, error)
 }
 
 // The parameters and rows of the queries. Times are in microseconds.
@@ -58,6 +59,13 @@ type (
 
 	// DeleteRelayParams forgets a run.
 	DeleteRelayParams struct{ Owner string }
+
+	// Pause is who has paused claims, and why.
+	Pause struct {
+		Operator string
+		Reason   string
+		PausedUs int64
+	}
 )
 
 // Row is what the table holds of an event, as far as it is published.

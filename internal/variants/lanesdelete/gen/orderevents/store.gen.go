@@ -200,3 +200,15 @@ func (storeQueries) LockRelay(ctx context.Context, db outbox.DBTX, p lanelease.L
 func (storeQueries) DeleteRelay(ctx context.Context, db outbox.DBTX, p lanelease.DeleteRelayParams) error {
 	return outboxdb.New(db).DeleteRelay(ctx, outboxdb.DeleteRelayParams(p))
 }
+
+func (storeQueries) ReadPause(ctx context.Context, db outbox.DBTX) ([]lanelease.Pause, error) {
+	rows, err := outboxdb.New(db).ReadPause(ctx)
+	if err != nil {
+		return nil, err
+	}
+	out := make([]lanelease.Pause, len(rows))
+	for i, row := range rows {
+		out[i] = lanelease.Pause(row)
+	}
+	return out, nil
+}

@@ -68,3 +68,27 @@ func (inbox) LockVersion(ctx context.Context, db outbox.DBTX, p outbox.LockVersi
 func (inbox) SetVersion(ctx context.Context, db outbox.DBTX, p outbox.SetVersionParams) error {
 	return outboxdb.New(db).SetVersion(ctx, outboxdb.SetVersionParams(p))
 }
+
+func (inbox) SelectRedrive(ctx context.Context, db outbox.DBTX, p outbox.SelectRedriveParams) ([]outbox.RedriveRow, error) {
+	rows, err := outboxdb.New(db).SelectRedrive(ctx, outboxdb.SelectRedriveParams(p))
+	if err != nil {
+		return nil, err
+	}
+	out := make([]outbox.RedriveRow, len(rows))
+	for i, row := range rows {
+		out[i] = outbox.RedriveRow(row)
+	}
+	return out, nil
+}
+
+func (inbox) TakeRedrive(ctx context.Context, db outbox.DBTX, p outbox.TakeRedriveParams) (int64, error) {
+	return outboxdb.New(db).TakeRedrive(ctx, outboxdb.TakeRedriveParams(p))
+}
+
+func (inbox) EndRedrive(ctx context.Context, db outbox.DBTX, p outbox.EndRedriveParams) error {
+	return outboxdb.New(db).EndRedrive(ctx, outboxdb.EndRedriveParams(p))
+}
+
+func (inbox) RecordOperation(ctx context.Context, db outbox.DBTX, p outbox.RecordOperationParams) error {
+	return outboxdb.New(db).RecordOperation(ctx, outboxdb.RecordOperationParams(p))
+}

@@ -88,6 +88,37 @@ func Schema() []string {
   holder_until DATETIME(6) NOT NULL,
   PRIMARY KEY (task)
 ) ENGINE=InnoDB DEFAULT CHARSET=utf8mb4`,
+		`CREATE TABLE consumer_redrive (
+  id            BIGINT NOT NULL AUTO_INCREMENT,
+  consumer_name VARCHAR(128) CHARACTER SET ascii COLLATE ascii_bin NOT NULL,
+  event_id      CHAR(36) CHARACTER SET ascii COLLATE ascii_bin NOT NULL,
+  operator      VARCHAR(255) NOT NULL,
+  requested_at  DATETIME(6) NOT NULL,
+  due_at        DATETIME(6) NOT NULL,
+  lease_until   DATETIME(6) NOT NULL DEFAULT '1970-01-01 00:00:00',
+  tries         INT UNSIGNED NOT NULL DEFAULT 0,
+  PRIMARY KEY (id),
+  CONSTRAINT uq_consumer_redrive_identity UNIQUE (consumer_name, event_id),
+  KEY ix_consumer_redrive_due (consumer_name, due_at, id)
+) ENGINE=InnoDB DEFAULT CHARSET=utf8mb4`,
+		`CREATE TABLE outbox_pause (
+  target    VARCHAR(32) CHARACTER SET ascii COLLATE ascii_bin NOT NULL,
+  operator  VARCHAR(255) NOT NULL,
+  reason    VARCHAR(1024) NOT NULL,
+  paused_at DATETIME(6) NOT NULL,
+  PRIMARY KEY (target)
+) ENGINE=InnoDB DEFAULT CHARSET=utf8mb4`,
+		`CREATE TABLE outbox_audit (
+  id            BIGINT NOT NULL AUTO_INCREMENT,
+  happened_at   DATETIME(6) NOT NULL,
+  operation     VARCHAR(32) CHARACTER SET ascii COLLATE ascii_bin NOT NULL,
+  operator      VARCHAR(255) NOT NULL,
+  consumer_name VARCHAR(128) CHARACTER SET ascii COLLATE ascii_bin NOT NULL DEFAULT '',
+  event_id      CHAR(36) CHARACTER SET ascii COLLATE ascii_bin NOT NULL DEFAULT '',
+  detail        VARCHAR(1024) NOT NULL,
+  PRIMARY KEY (id),
+  KEY ix_outbox_audit_event (event_id)
+) ENGINE=InnoDB DEFAULT CHARSET=utf8mb4`,
 		`CREATE VIEW outbox_event_state AS
 SELECT
   e.event_id,
@@ -98,6 +129,7 @@ SELECT
   CASE
     WHEN e.status = 2 THEN 'PUBLISHED'
     WHEN e.status = 3 THEN 'DEAD'
+    WHEN e.status = 4 THEN 'DISCARDED'
     WHEN e.lease_until > UTC_TIMESTAMP() + INTERVAL MICROSECOND(CURRENT_TIMESTAMP(6)) MICROSECOND THEN 'PUBLISHING'
     ELSE 'PENDING'
   END AS state,

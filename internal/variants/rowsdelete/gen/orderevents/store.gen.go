@@ -136,3 +136,15 @@ func (storeQueries) LockRelay(ctx context.Context, db outbox.DBTX, p rowlease.Lo
 func (storeQueries) DeleteRelay(ctx context.Context, db outbox.DBTX, p rowlease.DeleteRelayParams) error {
 	return outboxdb.New(db).DeleteRelay(ctx, outboxdb.DeleteRelayParams(p))
 }
+
+func (storeQueries) ReadPause(ctx context.Context, db outbox.DBTX) ([]rowlease.Pause, error) {
+	rows, err := outboxdb.New(db).ReadPause(ctx)
+	if err != nil {
+		return nil, err
+	}
+	out := make([]rowlease.Pause, len(rows))
+	for i, row := range rows {
+		out[i] = rowlease.Pause(row)
+	}
+	return out, nil
+}

@@ -264,6 +264,42 @@ func (q *Queries) LockRelay(ctx context.Context, arg LockRelayParams) ([]string,
 	return items, nil
 }
 
+const readPause = `-- name: ReadPause :many
+SELECT operator, reason, CAST(COALESCE(TIMESTAMPDIFF(MICROSECOND, '1970-01-01', paused_at), 0) AS SIGNED) AS paused_us
+FROM outbox_pause
+WHERE target = 'claims'
+`
+
+type ReadPauseRow struct {
+	Operator string
+	Reason   string
+	PausedUs int64
+}
+
+// ReadPause tells whether claims are paused, by whom, and why.
+func (q *Queries) ReadPause(ctx context.Context) ([]ReadPauseRow, error) {
+	rows, err := q.db.QueryContext(ctx, readPause)
+	if err != nil {
+		return nil, err
+	}
+	defer rows.Close()
+	var items []ReadPauseRow
+	for rows.Next() {
+		var i ReadPauseRow
+		if err := rows.Scan(&i.Operator, &i.Reason, &i.PausedUs); err != nil {
+			return nil, err
+		}
+		items = append(items, i)
+	}
+	if err := rows.Close(); err != nil {
+		return nil, err
+	}
+	if err := rows.Err(); err != nil {
+		return nil, err
+	}
+	return items, nil
+}
+
 const recordFailure = `-- name: RecordFailure :exec
 INSERT INTO outbox_failure (event_id, kind, reason, failed_at)
 VALUES (?, ?, ?, UTC_TIMESTAMP() + INTERVAL MICROSECOND(CURRENT_TIMESTAMP(6)) MICROSECOND)

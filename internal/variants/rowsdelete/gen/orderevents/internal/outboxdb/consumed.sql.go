@@ -128,6 +128,21 @@ func (q *Queries) DeleteParked(ctx context.Context, arg DeleteParkedParams) (int
 	return result.RowsAffected()
 }
 
+const endRedrive = `-- name: EndRedrive :exec
+DELETE r FROM consumer_redrive AS r FORCE INDEX (PRIMARY)
+WHERE r.id = ?
+`
+
+type EndRedriveParams struct {
+	ID int64
+}
+
+// EndRedrive forgets a redrive that was carried out.
+func (q *Queries) EndRedrive(ctx context.Context, arg EndRedriveParams) error {
+	_, err := q.db.ExecContext(ctx, endRedrive, arg.ID)
+	return err
+}
+
 const failParked = `-- name: FailParked :exec
 UPDATE parked_event
 SET attempts = attempts + 1, reason = ?
@@ -366,6 +381,82 @@ func (q *Queries) ReadAttempts(ctx context.Context, arg ReadAttemptsParams) (uin
 	return attempts, err
 }
 
+const recordOperation = `-- name: RecordOperation :exec
+INSERT INTO outbox_audit (operation, operator, consumer_name, event_id, detail, happened_at)
+VALUES (?, ?, ?, ?, ?, UTC_TIMESTAMP() + INTERVAL MICROSECOND(CURRENT_TIMESTAMP(6)) MICROSECOND)
+`
+
+type RecordOperationParams struct {
+	Operation    string
+	Operator     string
+	ConsumerName string
+	EventID      string
+	Detail       string
+}
+
+// RecordOperation writes down what was done to an event for somebody.
+func (q *Queries) RecordOperation(ctx context.Context, arg RecordOperationParams) error {
+	_, err := q.db.ExecContext(ctx, recordOperation,
+		arg.Operation,
+		arg.Operator,
+		arg.ConsumerName,
+		arg.EventID,
+		arg.Detail,
+	)
+	return err
+}
+
+const selectRedrive = `-- name: SelectRedrive :many
+SELECT id, event_id, operator, tries, CAST(lease_until > UTC_TIMESTAMP() + INTERVAL MICROSECOND(CURRENT_TIMESTAMP(6)) MICROSECOND AS SIGNED) AS taken
+FROM consumer_redrive FORCE INDEX (ix_consumer_redrive_due)
+WHERE consumer_name = ? AND due_at <= UTC_TIMESTAMP() + INTERVAL MICROSECOND(CURRENT_TIMESTAMP(6)) MICROSECOND
+ORDER BY due_at, id
+LIMIT 1
+`
+
+type SelectRedriveParams struct {
+	ConsumerName string
+}
+
+type SelectRedriveRow struct {
+	ID       int64
+	EventID  string
+	Operator string
+	Tries    uint32
+	Taken    int64
+}
+
+// SelectRedrive reads the first redrive that is due, and whether somebody is at it: one
+// at a time, so that they keep their order.
+func (q *Queries) SelectRedrive(ctx context.Context, arg SelectRedriveParams) ([]SelectRedriveRow, error) {
+	rows, err := q.db.QueryContext(ctx, selectRedrive, arg.ConsumerName)
+	if err != nil {
+		return nil, err
+	}
+	defer rows.Close()
+	var items []SelectRedriveRow
+	for rows.Next() {
+		var i SelectRedriveRow
+		if err := rows.Scan(
+			&i.ID,
+			&i.EventID,
+			&i.Operator,
+			&i.Tries,
+			&i.Taken,
+		); err != nil {
+			return nil, err
+		}
+		items = append(items, i)
+	}
+	if err := rows.Close(); err != nil {
+		return nil, err
+	}
+	if err := rows.Err(); err != nil {
+		return nil, err
+	}
+	return items, nil
+}
+
 const setVersion = `-- name: SetVersion :exec
 UPDATE consumed_version
 SET version = ?
@@ -388,4 +479,25 @@ func (q *Queries) SetVersion(ctx context.Context, arg SetVersionParams) error {
 		arg.AggregateID,
 	)
 	return err
+}
+
+const takeRedrive = `-- name: TakeRedrive :execrows
+UPDATE consumer_redrive FORCE INDEX (PRIMARY)
+SET tries = tries + 1,
+    lease_until = UTC_TIMESTAMP() + INTERVAL MICROSECOND(CURRENT_TIMESTAMP(6)) MICROSECOND + INTERVAL CAST(? AS SIGNED) MICROSECOND
+WHERE id = ? AND lease_until <= UTC_TIMESTAMP() + INTERVAL MICROSECOND(CURRENT_TIMESTAMP(6)) MICROSECOND
+`
+
+type TakeRedriveParams struct {
+	LeaseUs int64
+	ID      int64
+}
+
+// TakeRedrive keeps a redrive from other processes while this one handles the event.
+func (q *Queries) TakeRedrive(ctx context.Context, arg TakeRedriveParams) (int64, error) {
+	result, err := q.db.ExecContext(ctx, takeRedrive, arg.LeaseUs, arg.ID)
+	if err != nil {
+		return 0, err
+	}
+	return result.RowsAffected()
 }
