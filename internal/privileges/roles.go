@@ -37,7 +37,7 @@ var task = []string{"TakeTask", "TaskHolder", "EndTask"}
 
 // relayStatements are those of every kind of relay.
 var relayStatements = []string{
-	"RecordFailure", "CountWaiting", "KeepRelayAlive", "EndRelay", "RelayAliveUntil", "LockRelay", "DeleteRelay", "ReadPause",
+	"RecordFailure", "CountWaiting", "CountDead", "KeepRelayAlive", "EndRelay", "RelayAliveUntil", "LockRelay", "DeleteRelay", "ReadPause",
 	"MarkPublished", "SelectUnmarked", "RetryEvent", "BuryEvent",
 }
 
@@ -50,7 +50,7 @@ var rowStatements = []string{"SelectDueEvents", "LeaseEvents", "ReleaseEvents", 
 
 var consumerStatements = []string{
 	"InsertConsumed", "ForgetConsumed", "CountFailure", "ReadAttempts", "InsertParked", "LockParked", "FailParked", "DeleteParked", "ListParked",
-	"SelectRedrive", "TakeRedrive", "EndRedrive", "RecordOperation",
+	"CountParked", "SelectRedrive", "TakeRedrive", "EndRedrive", "RecordOperation",
 }
 
 // staleStatements are those of `stale: drop`.
