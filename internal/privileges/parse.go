@@ -115,6 +115,20 @@ func (h Held) has(table, privilege, column string) bool {
 	})
 }
 
+// onTables are the privileges that show a table, with all of its columns and keys, to who has one of
+// them on the whole table.
+var onTables = []string{"SELECT", "INSERT", "UPDATE", "REFERENCES"}
+
+// Sees reports whether information_schema shows all of a table to the user. Of one that it has
+// privileges on columns of only, it shows these.
+func (h Held) Sees(table string) bool {
+	return slices.ContainsFunc(h.grants, func(g held) bool {
+		return (g.wide || g.table == table) && (g.all || slices.ContainsFunc(g.of, func(p string) bool {
+			return len(g.columns[p]) == 0 && slices.Contains(onTables, p)
+		}))
+	})
+}
+
 // Missing is what a user doesn't have of a set.
 func (s Set) Missing(h Held) Set {
 	out := Set{Role: s.Role, Consumer: s.Consumer}

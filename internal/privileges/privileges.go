@@ -128,6 +128,7 @@ func (m *model) looks(d *deriver) {
 				d.add(t.Name, "SELECT", c.Name)
 			}
 		}
+		d.add(t.Name, "REFERENCES") // shows that there are the others, which schema diff wants to know
 	}
 	for _, v := range m.schema.Views {
 		d.add(v.Name, "SELECT")
@@ -149,7 +150,7 @@ func (m *model) migrates(d *deriver) {
 }
 
 // order is that in which privileges are printed.
-var order = []string{"SELECT", "INSERT", "UPDATE", "DELETE", "CREATE", "ALTER", "DROP", "INDEX", "CREATE VIEW", "SHOW VIEW"}
+var order = []string{"SELECT", "INSERT", "UPDATE", "DELETE", "CREATE", "ALTER", "DROP", "INDEX", "REFERENCES", "CREATE VIEW", "SHOW VIEW"}
 
 // grants puts needs together, tables and columns in the order of the schema.
 func (d *deriver) grants(m *model) []Grant {
