@@ -91,6 +91,8 @@ type ReconcileReport struct {
 	Counts    map[Check]int64 `json:"counts"`
 	Findings  []Finding       `json:"findings"`
 	Truncated bool            `json:"truncated"` // there are more than Findings has
+
+	audit int64 // the newest row of the audit before it began
 }
 
 // Differences is how many there are.

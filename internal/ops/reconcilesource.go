@@ -127,9 +127,15 @@ func (r *reconciler) readIndexes(ctx context.Context, t *sourceTable, types map[
 
 // namedRow is a row by the names of its columns, in lower case: servers show different ones.
 func namedRow(rows *sql.Rows) (map[string]string, error) {
+	row, _, err := nullableRow(rows)
+	return row, err
+}
+
+// nullableRow tells which columns are NULL, too.
+func nullableRow(rows *sql.Rows) (row map[string]string, nulls []string, err error) {
 	names, err := rows.Columns()
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
 	values := make([]sql.NullString, len(names))
 	into := make([]any, len(names))
@@ -137,13 +143,16 @@ func namedRow(rows *sql.Rows) (map[string]string, error) {
 		into[i] = &values[i]
 	}
 	if err := rows.Scan(into...); err != nil {
-		return nil, err
+		return nil, nil, err
 	}
-	out := map[string]string{}
+	row = map[string]string{}
 	for i, name := range names {
-		out[strings.ToLower(name)] = values[i].String
+		name = strings.ToLower(name)
+		if row[name] = values[i].String; !values[i].Valid {
+			nulls = append(nulls, name)
+		}
 	}
-	return out, nil
+	return row, nulls, nil
 }
 
 // businessRow is a row of a source.

@@ -70,6 +70,9 @@ func (r *reconciler) prepare(ctx context.Context) error {
 	}
 	r.now = time.UnixMicro(us).UTC()
 	r.report.At = r.now
+	if err := r.db.QueryRowContext(ctx, r.query("SELECT COALESCE(MAX(id), 0) FROM {outbox_audit}")).Scan(&r.report.audit); err != nil {
+		return fmt.Errorf("read the audit (outboxgen schema diff says whether a table is missing): %w", err)
+	}
 	if err := r.chooseEvents(ctx); err != nil {
 		return err
 	}
