@@ -206,16 +206,20 @@ func TestTwoPeopleRepublish(t *testing.T) {
 		db := open(t, server.DSN)
 		mustExec(t, db, "DELETE FROM outbox_event ORDER BY event_id LIMIT 40")
 		mustExec(t, db, "DELETE FROM consumed_event WHERE consumer_name = 'sales-report' ORDER BY event_id DESC LIMIT 40")
+		var people [2]*ops.Service
+		var reports [2]*ops.ReconcileReport
+		for i := range people {
+			people[i] = operations(t, lanesKind, server)
+			var err error
+			if reports[i], err = people[i].Reconcile(t.Context(), ops.ReconcileOptions{}); err != nil || len(reports[i].Findings) != 80 {
+				t.Fatalf("%d findings, %v", len(reports[i].Findings), err)
+			}
+		}
 		var acting sync.WaitGroup
 		var done [2]int
-		for i := range done {
-			s := operations(t, lanesKind, server)
-			report, err := s.Reconcile(t.Context(), ops.ReconcileOptions{})
-			if err != nil || len(report.Findings) != 80 {
-				t.Fatalf("%d findings, %v", len(report.Findings), err)
-			}
+		for i, s := range people {
 			acting.Go(func() {
-				results, err := s.Republish(t.Context(), report, true, ops.Pace{})
+				results, err := s.Republish(t.Context(), reports[i], true, ops.Pace{})
 				if err != nil || len(results) != 80 {
 					t.Errorf("%d results, %v", len(results), err)
 				}
