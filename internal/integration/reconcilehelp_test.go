@@ -34,8 +34,9 @@ func runReconcile(t testing.TB, dsn string, args ...string) (r reconciled, stder
 		if err := json.Unmarshal([]byte(stdout), &r); err != nil {
 			t.Fatalf("%v\n%s%s", err, stdout, stderr)
 		}
+		return r, stderr, code
 	}
-	return r, stderr, code
+	return r, stderr + stdout, code // the error is on stdout, as JSON
 }
 
 // findings are the differences as texts, sorted as they came.
@@ -80,6 +81,7 @@ func fillOrders(t testing.TB, server dbtest.Database, f filled) *sql.DB {
 	mustExec(t, db, "CREATE TABLE thousand (n INT NOT NULL PRIMARY KEY)")
 	digits := "(SELECT 0 d UNION ALL SELECT 1 UNION ALL SELECT 2 UNION ALL SELECT 3 UNION ALL SELECT 4 UNION ALL SELECT 5 UNION ALL SELECT 6 UNION ALL SELECT 7 UNION ALL SELECT 8 UNION ALL SELECT 9)"
 	mustExec(t, db, fmt.Sprintf("INSERT INTO thousand SELECT a.d + 10 * b.d + 100 * c.d FROM %[1]s a, %[1]s b, %[1]s c", digits))
+	mustExec(t, db, "INSERT INTO notification_channel (tenant_id, channel) VALUES (1, 'mail'), (2, 'mail'), (3, 'mail'), (4, 'mail')")
 	for from := 1; from <= f.rows; from += 20_000 {
 		to := min(from+19_999, f.rows)
 		numbers := fmt.Sprintf("(SELECT %d + a.n + 1000 * b.n AS n FROM thousand a, thousand b WHERE b.n < 20 ORDER BY b.n, a.n) x WHERE x.n <= %d", from, to)

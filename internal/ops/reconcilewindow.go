@@ -73,10 +73,10 @@ func (r *reconciler) prepare(ctx context.Context) error {
 	if err := r.db.QueryRowContext(ctx, r.query("SELECT COALESCE(MAX(id), 0) FROM {outbox_audit}")).Scan(&r.report.audit); err != nil {
 		return fmt.Errorf("read the audit (outboxgen schema diff says whether a table is missing): %w", err)
 	}
-	if err := r.chooseEvents(ctx); err != nil {
+	if err := r.chooseWindow(); err != nil {
 		return err
 	}
-	if err := r.chooseWindow(); err != nil {
+	if err := r.chooseEvents(ctx); err != nil {
 		return err
 	}
 	return r.checkInboxes(ctx)
