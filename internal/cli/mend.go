@@ -192,14 +192,11 @@ func resultTable(t *tableWriter, verb string, results []ops.Result) {
 func notAll(results []ops.Result) error {
 	for _, r := range results {
 		if !r.Done {
-			return errUnmended
+			return errReported
 		}
 	}
 	return nil
 }
-
-// errUnmended ends a command whose output says it all with exit code 1.
-var errUnmended = errors.New("not everything was done")
 
 func counted(n int, what string) string {
 	if n == 1 {

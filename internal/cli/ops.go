@@ -22,7 +22,10 @@ import (
 
 // opsCommands are those that look into the tables of a running service, and mend them.
 func (a *app) opsCommands() []*cobra.Command {
-	return []*cobra.Command{a.pauseCommand(), a.resumeCommand(), a.reconcileCommand()}
+	return []*cobra.Command{
+		a.doctorCommand(), a.reconcileCommand(),
+		a.pauseCommand(), a.resumeCommand(), a.purgeCommand(),
+	}
 }
 
 // opsFlags say where the tables of a running service are.
@@ -38,13 +41,20 @@ func (o *opsFlags) register(flags *pflag.FlagSet) {
 
 // service opens the databases of a command, and returns what closes them.
 func (a *app) service(cmd *cobra.Command, o opsFlags) (*ops.Service, func(), error) {
-	if err := checkGiven(cmd, "dsn"); err != nil {
-		return nil, nil, err
-	}
-	m, err := a.model()
+	m, in, closeAll, err := a.databases(cmd, o)
 	if err != nil {
 		return nil, nil, err
 	}
+	s, err := ops.New(m, in)
+	if err != nil {
+		closeAll()
+		return nil, nil, opsError(err)
+	}
+	return s, closeAll, nil
+}
+
+// databases opens those of a command, and returns what closes them.
+func (a *app) databases(cmd *cobra.Command, o opsFlags) (*spec.Model, ops.Databases, func(), error) {
 	var in ops.Databases
 	closeAll := func() {
 		if in.Outbox != nil {
@@ -54,20 +64,21 @@ func (a *app) service(cmd *cobra.Command, o opsFlags) (*ops.Service, func(), err
 			db.Close()
 		}
 	}
+	if err := checkGiven(cmd, "dsn"); err != nil {
+		return nil, in, nil, err
+	}
+	m, err := a.model()
+	if err != nil {
+		return nil, in, nil, err
+	}
 	if in.Outbox, err = dsn.Open(o.dsn); err != nil {
-		return nil, nil, withHint(err)
+		return nil, in, nil, withHint(err)
 	}
-	in.Consumers, err = o.openConsumers()
-	if err == nil {
-		s, err := ops.New(m, in)
-		if err == nil {
-			return s, closeAll, nil
-		}
+	if in.Consumers, err = o.openConsumers(); err != nil {
 		closeAll()
-		return nil, nil, opsError(err)
+		return nil, in, nil, err
 	}
-	closeAll()
-	return nil, nil, err
+	return m, in, closeAll, nil
 }
 
 // openConsumers opens the databases of --consumer-dsn.

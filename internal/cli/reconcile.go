@@ -119,7 +119,7 @@ func (a *app) reconcile(cmd *cobra.Command, o opsFlags, f reconcileFlags) error 
 	case failed != nil:
 		return opsError(failed)
 	case report.Differences() > 0:
-		return errUnmended
+		return errReported
 	}
 	return nil
 }

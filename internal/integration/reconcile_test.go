@@ -68,6 +68,7 @@ func eventually(t testing.TB, db *outbox.DB, want int, query string, args ...any
 // five are found, and nothing else; they are made anew, and nothing is found any more.
 func TestReconcileNamesWhatIsMissing(t *testing.T) {
 	dbtest.Each(t, func(t *testing.T, server dbtest.Database) {
+		t.Parallel()
 		f := filled{begin: time.Now().Add(-20 * time.Hour), step: 500 * time.Millisecond, rows: 100_000}
 		pool := fillOrders(t, server, f)
 		db := open(t, server.DSN)
@@ -120,7 +121,7 @@ func TestReconcileNamesWhatIsMissing(t *testing.T) {
 		want = []string{}
 		check()
 		// The effects: of the lost event that one consumer had, and of the deleted dedup rows.
-		if n := count(t, db, "notification_job WHERE event_id IN (?, ?)", lost[1], unapplied[1]); n != 0 && n != 2 {
+		if n := count(t, db, "notification_job WHERE event_id IN (?, ?)", lost[1], unapplied[1]); n != 2 {
 			t.Errorf("%d notifications", n)
 		}
 		var orders int

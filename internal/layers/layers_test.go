@@ -134,7 +134,7 @@ var mayDepend = []struct {
 			"github.com/santhosh-tekuri/jsonschema/v6", "golang.org/x/text", // internal/rebuild
 		},
 		// Of the runtime it has what internal/ops works with.
-		ours: []string{module + "/internal/", module + "/templates", module + "/runtime/outbox", module + "/runtime/mysqlerr"},
+		ours: []string{module + "/internal/", module + "/templates", module + "/runtime/outbox", module + "/runtime/mysqlerr", module + "/runtime/purge", module + "/runtime/internal/leasing", module + "/runtime/mysqldb"},
 	},
 }
 

@@ -134,6 +134,13 @@ func (s *Service) readDead(ctx context.Context, db outbox.DBTX, sel Selection, i
 		where.add("e.event_id IN ("+places+")", args...)
 		index = "PRIMARY"
 	}
+	order := ""
+	if len(ids) == 0 {
+		order = " ORDER BY e.event_id"
+	}
+	if sel.behind != "" {
+		where.add("e.event_id > ?", sel.behind)
+	}
 	if sel.Type != "" {
 		where.add("e.event_type = ?", sel.Type)
 	}
@@ -154,7 +161,7 @@ func (s *Service) readDead(ctx context.Context, db outbox.DBTX, sel Selection, i
   COALESCE(TIMESTAMPDIFF(MICROSECOND, '1970-01-01', e.available_at), 0)
 FROM {outbox_event} e FORCE INDEX (` + index + `)
 LEFT JOIN {outbox_failure} f ON f.event_id = e.event_id
-WHERE ` + where.String() + " LIMIT ? " + lock)
+WHERE ` + where.String() + order + " LIMIT ? " + lock)
 	return each(ctx, db, query, append(where.args, sel.limit()), func(rows *sql.Rows) error {
 		var e PlannedEvent
 		var id string

@@ -94,6 +94,9 @@ func (s *Service) readParked(ctx context.Context, db outbox.DBTX, consumer strin
 		places, args := in(texts(ids))
 		where.add("p.event_id IN ("+places+")", args...)
 	}
+	if sel.behind != "" {
+		where.add("p.id > CAST(? AS SIGNED)", sel.behind)
+	}
 	if sel.Type != "" {
 		where.add("p.event_type = ?", sel.Type)
 	}

@@ -24,9 +24,6 @@ type keyColumn struct {
 	binary bool // its values are bytes, not text
 }
 
-// ident quotes a name. events.yaml lets no backtick in; a database does.
-func ident(name string) string { return "`" + strings.ReplaceAll(name, "`", "``") + "`" }
-
 func (t *sourceTable) keyList() string {
 	names := make([]string, len(t.key))
 	for i, k := range t.key {

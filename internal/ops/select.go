@@ -27,6 +27,8 @@ type Selection struct {
 
 	// Discarded means those that people gave up on, in place of dead ones.
 	Discarded bool
+
+	behind string // of a list: the last one of the page before
 }
 
 // errNothingSaid asks for a selection that somebody has thought of.

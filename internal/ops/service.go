@@ -125,3 +125,6 @@ func (s *Service) noConsumer(name string) error {
 	}
 	return e
 }
+
+// ident quotes a name of the user's, which may be a reserved word.
+func ident(name string) string { return "`" + strings.ReplaceAll(name, "`", "``") + "`" }

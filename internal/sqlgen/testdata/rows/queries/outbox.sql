@@ -77,3 +77,9 @@ FOR UPDATE SKIP LOCKED;
 -- name: DeleteRelay :exec
 -- DeleteRelay forgets a run.
 DELETE FROM outbox_relay WHERE owner = sqlc.arg(owner);
+
+-- name: ReadPause :many
+-- ReadPause tells whether claims are paused, by whom, and why.
+SELECT operator, reason, CAST(COALESCE(TIMESTAMPDIFF(MICROSECOND, '1970-01-01', paused_at), 0) AS SIGNED) AS paused_us
+FROM outbox_pause
+WHERE target = 'claims';
