@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"slices"
 	"strconv"
+	"strings"
 	"time"
 
 	"github.com/outboxgen/outboxgen/runtime/outbox"
@@ -74,7 +75,7 @@ func (r *reconciler) lookUp(ctx context.Context, ids []string) (map[string]event
 	if len(ids) == 0 {
 		return out, nil
 	}
-	places, args := in(ids)
+	places, args := inIDs(ids)
 	list, err := r.readEvents(ctx, "e.event_id IN ("+places+")", "", args...)
 	for _, e := range list {
 		out[e.id] = e
@@ -253,4 +254,20 @@ func (r *reconciler) readOutcomes(ctx context.Context, c *comparedConsumer, afte
 	}
 	r.report.DedupRows += int64(len(list))
 	return list, nil
+}
+
+// inIDs is the list of an IN: event ids as they are, since a server takes long to prepare
+// thousands of placeholders, and placeholders where one is anything else.
+func inIDs(ids []string) (list string, args []any) {
+	var b strings.Builder
+	for i, id := range ids {
+		if len(id) > 36 || strings.Trim(id, "0123456789abcdef-") != "" {
+			return in(ids)
+		}
+		if i > 0 {
+			b.WriteByte(',')
+		}
+		b.WriteString("'" + id + "'")
+	}
+	return b.String(), nil
 }

@@ -306,7 +306,7 @@ func (t *sourceTable) scanKey(ctx context.Context, db outbox.DBTX, w Window, bat
 // have reads which of these events have a business row.
 func (t *sourceTable) have(ctx context.Context, db outbox.DBTX, ids []string) (map[string]bool, error) {
 	out := map[string]bool{}
-	places, args := in(ids)
+	places, args := inIDs(ids)
 	query := fmt.Sprintf("SELECT %s FROM %s FORCE INDEX (%s) WHERE %s IN (%s)", ident(t.EventID.Text), ident(t.Table.Text), ident(t.byEvent), ident(t.EventID.Text), places)
 	err := each(ctx, db, query, args, func(rows *sql.Rows) error {
 		var id string
