@@ -50,7 +50,7 @@ var rowStatements = []string{"SelectDueEvents", "LeaseEvents", "ReleaseEvents", 
 
 var consumerStatements = []string{
 	"InsertConsumed", "ForgetConsumed", "CountFailure", "ReadAttempts", "InsertParked", "LockParked", "FailParked", "DeleteParked", "ListParked",
-	"SelectRedrive", "TakeRedrive", "EndRedrive", "RecordOperation",
+	"CountParked", "SelectRedrive", "TakeRedrive", "EndRedrive", "RecordOperation",
 }
 
 // staleStatements are those of `stale: drop`.
