@@ -9,6 +9,7 @@ import (
 	"strings"
 	"text/tabwriter"
 	"unicode"
+	"unicode/utf16"
 
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
@@ -20,7 +21,10 @@ import (
 
 // opsCommands are those that look into the tables of a running service, and mend them.
 func (a *app) opsCommands() []*cobra.Command {
-	return []*cobra.Command{a.pauseCommand(), a.resumeCommand()}
+	return []*cobra.Command{
+		a.statusCommand(), a.showCommand(), a.findCommand(), a.consumedCommand(), a.deadCommand(), a.parkedCommand(), a.auditCommand(),
+		a.pauseCommand(), a.resumeCommand(),
+	}
 }
 
 // opsFlags say where the tables of a running service are.
@@ -107,15 +111,21 @@ func opsError(err error) error {
 	if errors.As(err, &unknown) && len(unknown.Have) > 0 {
 		return hinted{err, orNearest("there are: "+strings.Join(unknown.Have, ", "), unknown.Name, unknown.Have)}
 	}
+	if hint := ops.Hint(err); hint != "" {
+		return hinted{err, hint}
+	}
 	return err
 }
 
 // printData prints what a command found: an object for programs, or whatever table does for people.
 func (a *app) printData(data any, table func(*tableWriter)) error {
 	if a.format == formatJSON {
-		enc := json.NewEncoder(a.stdout)
-		enc.SetIndent("", "  ")
-		return enc.Encode(data)
+		text, err := json.MarshalIndent(data, "", "  ")
+		if err != nil {
+			return err
+		}
+		_, err = fmt.Fprintln(a.stdout, escaped(string(text)))
+		return err
 	}
 	t := &tableWriter{w: tabwriter.NewWriter(a.stdout, 0, 0, 2, ' ', 0)}
 	table(t)
@@ -144,4 +154,22 @@ func printable(text string) string {
 		}
 		return r
 	}, text)
+}
+
+// escaped writes in JSON's own way what JSON leaves as it is and a terminal may obey: C1
+// controls, and marks that turn the direction of text.
+func escaped(text string) string {
+	var b strings.Builder
+	for _, r := range text {
+		switch {
+		case r == '\n' || r == ' ' || unicode.IsPrint(r):
+			b.WriteRune(r)
+		case r > 0xffff:
+			high, low := utf16.EncodeRune(r)
+			fmt.Fprintf(&b, "\\u%04x\\u%04x", high, low)
+		default:
+			fmt.Fprintf(&b, "\\u%04x", r)
+		}
+	}
+	return b.String()
 }
