@@ -80,6 +80,8 @@ func eventState(life ops.Life, c ops.Consumption) (state, note string) {
 		return e.State, "published; the broker has not delivered it to this consumer, or it is being handled"
 	case e.State == "PUBLISHED":
 		return e.State, ""
+	case e.State == "DEAD" || e.State == "DISCARDED":
+		return e.State, "not published: the event is " + e.State
 	default:
 		return e.State, "not published yet: the event is " + e.State
 	}
