@@ -73,8 +73,11 @@ func lifeTable(t *tableWriter, life ops.Life) {
 	if life.Source != nil {
 		t.row("business row", fmt.Sprintf("%s, aggregate %s, of %s", life.Source.Table, life.Source.AggregateID, life.Source.EventType))
 	}
-	if life.Earlier+life.Later > 0 {
+	if life.Earlier+life.Later > 0 || life.Around != "" {
 		t.row("of its aggregate", fmt.Sprintf("%d earlier and %d later%s", life.Earlier, life.Later, nextID(life.NextID)))
+	}
+	if life.Around != "" {
+		t.row("", life.Around)
 	}
 	if life.Note != "" {
 		t.row("note", life.Note)

@@ -118,6 +118,43 @@ func TestDeadShowCountsLaterEvents(t *testing.T) {
 	})
 }
 
+// The other events of an aggregate are counted, and the next one is named.
+func TestShowCountsTheAggregate(t *testing.T) {
+	eachKind(t, kinds, func(t *testing.T, k kind, server dbtest.Database, db *outbox.DB) {
+		ids := make([]uuid.UUID, 5)
+		for i := range ids {
+			ids[i] = outbox.NewEventID()
+			if _, err := outbox.InTx(t.Context(), db, func(tx *outbox.Tx) error { return k.write(t.Context(), tx, ids[i], 7, int64(i+1)) }); err != nil {
+				t.Fatal(err)
+			}
+		}
+		k.writeEvents(t, db, 100, 3)
+		asks(t, k, server).want(0, []string{"1 earlier and 3 later; next: " + ids[2].String()}, "show", ids[1].String())
+		asks(t, k, server).want(0, []string{"4 earlier and 0 later"}, "show", ids[4].String())
+	})
+}
+
+// A business row without an event is told from an event that may have been purged.
+func TestShowOfABusinessRow(t *testing.T) {
+	each(t, func(t *testing.T, server dbtest.Database, db *outbox.DB) {
+		ask := asks(t, lanesKind, server)
+		lost := outbox.NewEventID()
+		old := uuid.MustParse("019b76da-a800-7000-8000-000000000001") // of the time that it says
+		for i, id := range []uuid.UUID{lost, old} {
+			if _, err := outbox.InTx(t.Context(), db, func(tx *outbox.Tx) error {
+				_, err := insertOrder(t.Context(), tx, 7, fmt.Sprint("r-", i), id)
+				return err
+			}); err != nil {
+				t.Fatal(err)
+			}
+		}
+		ask.want(0, []string{"committed without an event", "business row", "orders, aggregate 1, of order.accepted"}, "show", lost.String())
+		ask.want(0, []string{"the business row was committed", "purged after"}, "show", old.String())
+		mustExec(t, db, "DROP TABLE order_line, orders")
+		ask.want(1, []string{"nobody knows it", "no row of orders was looked for"}, "show", lost.String())
+	})
+}
+
 // What a consumer made of events, in each of its states; its tables may be in another database.
 func TestConsumedCommand(t *testing.T) {
 	eachConsumer(t, func(t *testing.T, server dbtest.Database, db *outbox.DB) {
