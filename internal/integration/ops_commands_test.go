@@ -37,6 +37,12 @@ func TestLookCommands(t *testing.T) {
 		ask.want(0, []string{"no such event was found"}, "find", "--aggregate", "order/987")
 		ask.want(0, []string{pending[0].String(), pending[1].String()}, "find", "--status", "PENDING", "--since", "2h")
 		ask.want(0, []string{"no such event was found"}, "find", "--until", "2h")
+		old := uuid.MustParse("019b76da-a800-7000-8000-000000000001") // of the time that it says
+		if _, err := outbox.InTx(t.Context(), db, func(tx *outbox.Tx) error { return k.write(t.Context(), tx, old, 300, 1) }); err != nil {
+			t.Fatal(err)
+		}
+		ask.want(0, []string{"no such event was found"}, "find", "--aggregate", "order/300", "--since", "2h")
+		ask.want(0, []string{old.String()}, "find", "--aggregate", "order/300", "--since", "2026-01-01T00:00:00Z", "--until", "2h")
 		ask.want(2, []string{`no status "lost"`}, "find", "--status", "lost")
 		ask.want(2, []string{`no event type "order.acepted"`, `did you mean "order.accepted"?`}, "find", "--type", "order.acepted")
 		ask.want(2, []string{"write them with a slash between"}, "find", "--aggregate", "order")

@@ -148,5 +148,8 @@ func TestStatusWatch(t *testing.T) {
 			t.Errorf("exit code %d\n%s", code, errs.String())
 		}
 		tame(t, out.text.String())
+		if code := cli.Main(ctx, []string{"status", "--watch", "500ms", "-f", lanesKind.config(), "--dsn", server.DSN}, &errs, &errs); code != 0 || strings.Contains(errs.String(), "cancel") {
+			t.Errorf("ended while it looked: exit code %d\n%s", code, errs.String())
+		}
 	})
 }
