@@ -157,8 +157,14 @@ func TestMillionRows(t *testing.T) {
 			t.Fatal(err)
 		}
 		for name, view := range map[string]func(context.Context) (any, error){
-			"status":       func(ctx context.Context) (any, error) { return s.Status(ctx) },
-			"show":         func(ctx context.Context) (any, error) { return s.Show(ctx, uuid.MustParse(some)) },
+			"status": func(ctx context.Context) (any, error) { return s.Status(ctx) },
+			"show": func(ctx context.Context) (any, error) {
+				life, err := s.Show(ctx, uuid.MustParse(some))
+				if err == nil && life.Event == nil {
+					err = errors.New("the event was not found")
+				}
+				return life, err
+			},
 			"find":         func(ctx context.Context) (any, error) { return s.Find(ctx, ops.Query{}) },
 			"find type":    func(ctx context.Context) (any, error) { return s.Find(ctx, ops.Query{Type: "order.cancelled"}) },
 			"find pending": func(ctx context.Context) (any, error) { return s.Find(ctx, ops.Query{Status: "pending"}) },

@@ -28,7 +28,7 @@ func fillMillion(t *testing.T, k kind, db *outbox.DB) {
 	// statement of a million rows takes longer than a driver waits.
 	for first := 0; first < 1_000_000; first += millionPart {
 		mustExec(t, db, `INSERT INTO outbox_event (event_id, aggregate_type, aggregate_id, event_type, event_version, schema_version, payload, headers, created_at, status, attempts, available_at, published_at, `+last+`)
-SELECT CONCAT(LEFT(ms, 8), '-', RIGHT(ms, 4), '-7000-8000-', LPAD(HEX(n), 12, '0')), 'order', n % 200000, IF(n % 5 = 0, 'order.cancelled', 'order.accepted'), 1 + n DIV 200000, 1, '{"a": "bbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbb"}', '{}', made,
+SELECT CONCAT(LEFT(ms, 8), '-', RIGHT(ms, 4), '-7000-8000-', LPAD(LOWER(HEX(n)), 12, '0')), 'order', n % 200000, IF(n % 5 = 0, 'order.cancelled', 'order.accepted'), 1 + n DIV 200000, 1, '{"a": "bbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbb"}', '{}', made,
   IF(n >= 980000, 0, IF(n % 1000 = 0, 3, 2)), IF(n % 1000 = 0, 3, 0), made, IF(n >= 980000 OR n % 1000 = 0, '1970-01-01', made + INTERVAL 1 SECOND), '1970-01-01'
 FROM (SELECT n, UTC_TIMESTAMP(6) - INTERVAL (1000000 - n) * 36 * 1000 MICROSECOND AS made,
   LPAD(LOWER(HEX(TIMESTAMPDIFF(MICROSECOND, '1970-01-01', UTC_TIMESTAMP(6) - INTERVAL (1000000 - n) * 36 * 1000 MICROSECOND) DIV 1000)), 12, '0') AS ms FROM num WHERE n >= ? AND n < ?) rows_of`, first, first+millionPart)
