@@ -11,13 +11,13 @@ func when(t *time.Time, now time.Time) string {
 		return "-"
 	}
 	if d := now.Sub(*t); d >= 0 {
-		return shortTime(*t) + " (" + age(d) + " ago)"
+		return shortTime(*t) + " (" + lasted(d) + " ago)"
 	}
-	return shortTime(*t) + " (in " + age(t.Sub(now)) + ")"
+	return shortTime(*t) + " (in " + lasted(t.Sub(now)) + ")"
 }
 
-// age is a duration in its two largest units: 45s, 3m10s, 5h02m, 12d3h.
-func age(d time.Duration) string {
+// lasted is a duration in its two largest units: 45s, 3m10s, 5h02m, 12d3h.
+func lasted(d time.Duration) string {
 	s := int64(d / time.Second)
 	switch {
 	case s < 60:
@@ -29,12 +29,4 @@ func age(d time.Duration) string {
 	default:
 		return fmt.Sprintf("%dd%dh", s/86400, s/3600%24)
 	}
-}
-
-// orDash stands for what isn't there.
-func orDash(text string) string {
-	if text == "" {
-		return "-"
-	}
-	return text
 }

@@ -87,7 +87,7 @@ func (f *findFlags) query(now time.Time) (q ops.Query, err error) {
 		}
 		q.Before = id.String()
 	}
-	if q.AggregateType, q.AggregateID, err = aggregate(f.aggregate); err != nil {
+	if q.AggregateType, q.AggregateID, err = splitAggregate(f.aggregate); err != nil {
 		return q, err
 	}
 	if q.Since, err = moment("since", f.since, now); err != nil {

@@ -15,7 +15,7 @@ import (
 )
 
 // errNotSo ends a command whose answer is no, and that its output says, with exit code 1.
-var errNotSo = errUnmended
+var errNotSo = errReported
 
 // look opens the service for a command that only looks.
 func (a *app) look(cmd *cobra.Command, o opsFlags, do func(context.Context, *ops.Service) error) error {
@@ -59,8 +59,8 @@ func endOfPage(t *tableWriter, shown int, none, note, cursor, next string) {
 	}
 }
 
-// aggregate splits type/id at the first slash: ids may have more.
-func aggregate(text string) (typ, id string, err error) {
+// splitAggregate splits type/id at the first slash: ids may have more.
+func splitAggregate(text string) (typ, id string, err error) {
 	if text == "" {
 		return "", "", nil
 	}
@@ -130,7 +130,7 @@ func (f *listFlags) conditions(now time.Time) (c conditions, err error) {
 	if err = f.page.check(); err != nil {
 		return c, err
 	}
-	if c.aggregateType, c.aggregateID, err = aggregate(f.aggregate); err != nil {
+	if c.aggregateType, c.aggregateID, err = splitAggregate(f.aggregate); err != nil {
 		return c, err
 	}
 	if c.before, err = moment("before", f.before, now); err != nil {

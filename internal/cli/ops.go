@@ -23,7 +23,8 @@ import (
 func (a *app) opsCommands() []*cobra.Command {
 	return []*cobra.Command{
 		a.statusCommand(), a.showCommand(), a.findCommand(), a.consumedCommand(), a.deadCommand(), a.parkedCommand(), a.auditCommand(),
-		a.pauseCommand(), a.resumeCommand(),
+		a.doctorCommand(), a.reconcileCommand(),
+		a.pauseCommand(), a.resumeCommand(), a.purgeCommand(),
 	}
 }
 
@@ -40,13 +41,20 @@ func (o *opsFlags) register(flags *pflag.FlagSet) {
 
 // service opens the databases of a command, and returns what closes them.
 func (a *app) service(cmd *cobra.Command, o opsFlags) (*ops.Service, func(), error) {
-	if err := checkGiven(cmd, "dsn"); err != nil {
-		return nil, nil, err
-	}
-	m, err := a.model()
+	m, in, closeAll, err := a.databases(cmd, o)
 	if err != nil {
 		return nil, nil, err
 	}
+	s, err := ops.New(m, in)
+	if err != nil {
+		closeAll()
+		return nil, nil, opsError(err)
+	}
+	return s, closeAll, nil
+}
+
+// databases opens those of a command, and returns what closes them.
+func (a *app) databases(cmd *cobra.Command, o opsFlags) (*spec.Model, ops.Databases, func(), error) {
 	var in ops.Databases
 	closeAll := func() {
 		if in.Outbox != nil {
@@ -56,20 +64,21 @@ func (a *app) service(cmd *cobra.Command, o opsFlags) (*ops.Service, func(), err
 			db.Close()
 		}
 	}
+	if err := checkGiven(cmd, "dsn"); err != nil {
+		return nil, in, nil, err
+	}
+	m, err := a.model()
+	if err != nil {
+		return nil, in, nil, err
+	}
 	if in.Outbox, err = dsn.Open(o.dsn); err != nil {
-		return nil, nil, withHint(err)
+		return nil, in, nil, withHint(err)
 	}
-	in.Consumers, err = o.openConsumers()
-	if err == nil {
-		s, err := ops.New(m, in)
-		if err == nil {
-			return s, closeAll, nil
-		}
+	if in.Consumers, err = o.openConsumers(); err != nil {
 		closeAll()
-		return nil, nil, opsError(err)
+		return nil, in, nil, err
 	}
-	closeAll()
-	return nil, nil, err
+	return m, in, closeAll, nil
 }
 
 // openConsumers opens the databases of --consumer-dsn.
@@ -110,6 +119,9 @@ func opsError(err error) error {
 	var unknown *ops.NotKnownError
 	if errors.As(err, &unknown) && len(unknown.Have) > 0 {
 		return hinted{err, orNearest("there are: "+strings.Join(unknown.Have, ", "), unknown.Name, unknown.Have)}
+	}
+	if option := (*ops.OptionError)(nil); errors.As(err, &option) {
+		return hinted{err, option.Hint}
 	}
 	if hint := ops.Hint(err); hint != "" {
 		return hinted{err, hint}

@@ -188,7 +188,7 @@ func (a *app) exit(err error) int {
 	switch {
 	case err == nil:
 		return exitClean
-	case errors.Is(err, errUnmended):
+	case errors.Is(err, errReported):
 		return exitFindings
 	case errors.As(err, &found):
 		if err := a.report(found.list); err != nil {

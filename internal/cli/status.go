@@ -23,7 +23,7 @@ func (a *app) statusCommand() *cobra.Command {
 pause, dead events, and each consumer.
 
 What was written in the last minute and hour is found by event ids, which hold the clocks of
-the services that made them, and is of the newest 100,000 events at most. What was published
+the services that made them, and is of the newest 30,000 events at most. What was published
 is counted among these. What a consumer is behind with is of the newest 1000 published
 events that it handles. "about" stands before numbers that the server estimates.`,
 		Args: cobra.NoArgs,
@@ -95,7 +95,7 @@ func statusTable(t *tableWriter, st ops.Status) {
 	t.row("dead", st.Events.Dead)
 	t.row("discarded", st.Events.Discarded)
 	if w := st.Oldest; w != nil {
-		t.row("oldest waiting", fmt.Sprintf("%s, due for %s", w.EventID, age(time.Duration(w.Seconds*float64(time.Second)))))
+		t.row("oldest waiting", fmt.Sprintf("%s, due for %s", w.EventID, lasted(time.Duration(w.Seconds*float64(time.Second)))))
 	} else {
 		t.row("oldest waiting", "none is due")
 	}
@@ -149,7 +149,7 @@ func consumerTables(t *tableWriter, st ops.Status) {
 	for _, c := range st.Consumers {
 		behind := fmt.Sprint(c.Behind)
 		if c.Behind > 0 {
-			behind += fmt.Sprintf(" of the newest, for %s", age(time.Duration(c.BehindSeconds*float64(time.Second))))
+			behind += fmt.Sprintf(" of the newest, for %s", lasted(time.Duration(c.BehindSeconds*float64(time.Second))))
 		}
 		t.row(c.Name, c.AppliedMinute, c.AppliedHour, c.Parked, c.Redrives, c.Failing, behind)
 	}

@@ -53,6 +53,11 @@ func TestStore(t *testing.T) {
 }
 
 func (k kind) harness(t *testing.T, db *outbox.DB) storesuite.Harness {
+	return k.harnessOf(t, db, db, db)
+}
+
+// harnessOf has a pool for each role: the test's own, that of writers and the relay's.
+func (k kind) harnessOf(t *testing.T, db, writer, relay *outbox.DB) storesuite.Harness {
 	mustExec(t, db, "DELETE FROM outbox_event")
 	mustExec(t, db, "DELETE FROM outbox_failure")
 	mustExec(t, db, "DELETE FROM outbox_relay")
@@ -63,7 +68,7 @@ func (k kind) harness(t *testing.T, db *outbox.DB) storesuite.Harness {
 	write := func(t *testing.T, n int, order func() int64, opts ...outbox.WriteOptions) []uuid.UUID {
 		t.Helper()
 		ids := make([]uuid.UUID, n)
-		outcome, err := outbox.InTx(t.Context(), db, func(tx *outbox.Tx) error {
+		outcome, err := outbox.InTx(t.Context(), writer, func(tx *outbox.Tx) error {
 			for i := range ids {
 				ids[i] = outbox.NewEventID()
 				version++
@@ -80,8 +85,8 @@ func (k kind) harness(t *testing.T, db *outbox.DB) storesuite.Harness {
 	}
 	next := func() int64 { order++; return order }
 	return storesuite.Harness{
-		Store:   k.newStore(db),
-		Reopen:  func(*testing.T) outbox.Store { return k.newStore(db) },
+		Store:   k.newStore(relay),
+		Reopen:  func(*testing.T) outbox.Store { return k.newStore(relay) },
 		Ordered: k.ordered,
 		Deletes: k.deletes,
 		Write:   func(t *testing.T, n int) []uuid.UUID { return write(t, n, next) },
@@ -93,7 +98,7 @@ func (k kind) harness(t *testing.T, db *outbox.DB) storesuite.Harness {
 		},
 		WriteOpen: func(t *testing.T) (uuid.UUID, func()) {
 			id := outbox.NewEventID()
-			tx, err := db.BeginTx(context.WithoutCancel(t.Context()), nil)
+			tx, err := writer.BeginTx(context.WithoutCancel(t.Context()), nil)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -108,7 +113,7 @@ func (k kind) harness(t *testing.T, db *outbox.DB) storesuite.Harness {
 			}
 		},
 		State: func(t *testing.T, id uuid.UUID) outbox.EventState {
-			s, err := k.lookup(t.Context(), db, id)
+			s, err := k.lookup(t.Context(), writer, id)
 			switch {
 			case errors.Is(err, sql.ErrNoRows):
 				return outbox.EventState{EventID: id.String(), State: "GONE"}
