@@ -8,6 +8,7 @@ import (
 
 	"github.com/go-sql-driver/mysql"
 
+	"github.com/outboxgen/outboxgen/example/schema"
 	"github.com/outboxgen/outboxgen/internal/dbtest"
 	"github.com/outboxgen/outboxgen/internal/ddl"
 	"github.com/outboxgen/outboxgen/runtime/outbox"
@@ -96,4 +97,28 @@ func TestLookWithoutRights(t *testing.T) {
 		ask.want(2, []string{"the server refuses this user"}, "status")
 		ask.want(2, []string{"--watch 10ms is too often"}, "status", "--watch", "10ms")
 	})
+}
+
+// The rights that doctor prints for people who look, and who mend, are enough to look.
+func TestLookUnderLeastPrivileges(t *testing.T) {
+	for _, role := range []string{"reader", "operator"} {
+		t.Run(role, func(t *testing.T) {
+			eachKind(t, kinds, func(t *testing.T, k kind, server dbtest.Database, db *outbox.DB) {
+				if k.name == lanesKind.name {
+					server.Exec(t, schema.Statements()...)
+				}
+				dead := k.bury(t, db, 1, 1)[0].String()
+				ask := asks(t, k, as(t, server, k.config(), role))
+				lines := [][]string{{"status"}, {"show", dead}, {"find"}, {"find", "--aggregate", "order/1"}, {"dead", "list"}, {"dead", "show", dead}, {"parked", "list"}, {"audit"}}
+				if k.name == lanesKind.name {
+					lines = append(lines, []string{"consumed", "notification-planner", dead}, []string{"parked", "show", salesReport, dead}, []string{"find", "--request", "7,r-1"})
+				}
+				for _, line := range lines {
+					if text, code := ask.run(line...); code == 2 {
+						t.Errorf("outboxgen %s: %s", strings.Join(line, " "), text)
+					}
+				}
+			})
+		})
+	}
 }

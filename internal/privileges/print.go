@@ -56,8 +56,12 @@ func (s Set) SQL(a Account) string {
 	for _, statement := range s.Statements(a) {
 		b.WriteString(statement + ";\n")
 	}
+	why := "to reconcile, which locks: UPDATE of a column too, or DELETE, which the business has"
+	if s.Role != Writer {
+		why = "to show business rows and find events by them"
+	}
 	for _, statement := range statements(s.Foreign, a) {
-		fmt.Fprintf(&b, "%s; -- to reconcile, which locks: UPDATE of a column too, or DELETE, which the business has\n", statement)
+		fmt.Fprintf(&b, "%s; -- %s\n", statement, why)
 	}
 	for _, e := range s.Extras {
 		fmt.Fprintf(&b, "-- For %s:\n", e.What)
