@@ -56,7 +56,7 @@ func (s Set) SQL(a Account) string {
 	for _, statement := range s.Statements(a) {
 		b.WriteString(statement + ";\n")
 	}
-	why := "to reconcile; SELECT of the primary key's columns too, where they are others"
+	why := "to reconcile, to show business rows and to find events by them; SELECT of the primary key's columns too, where they are others"
 	if s.Role == Writer {
 		why = "to reconcile, which locks: UPDATE of a column too, or DELETE, which the business has"
 	}

@@ -101,8 +101,9 @@ func (m *model) stale(consumer string) bool {
 	})
 }
 
-// sources are the tables of ReconcileX and of outboxgen reconcile. The former's LOCK IN SHARE MODE
-// takes SELECT, and a privilege to change the table, which who inserts and updates the rows has anyway.
+// sources are the tables of ReconcileX, of outboxgen reconcile, and of find --request and show. The
+// first one's LOCK IN SHARE MODE takes SELECT, and a privilege to change the table, which who
+// inserts and updates the rows has anyway.
 func (m *model) sources() []Grant {
 	var out []Grant
 	for _, e := range m.Events {
