@@ -56,9 +56,9 @@ func (s Set) SQL(a Account) string {
 	for _, statement := range s.Statements(a) {
 		b.WriteString(statement + ";\n")
 	}
-	why := "to reconcile, which locks: UPDATE of a column too, or DELETE, which the business has"
-	if s.Role != Writer {
-		why = "to show business rows and find events by them"
+	why := "to reconcile; SELECT of the primary key's columns too, where they are others"
+	if s.Role == Writer {
+		why = "to reconcile, which locks: UPDATE of a column too, or DELETE, which the business has"
 	}
 	for _, statement := range statements(s.Foreign, a) {
 		fmt.Fprintf(&b, "%s; -- %s\n", statement, why)

@@ -79,15 +79,15 @@ func Of(m *spec.Model, server Server, role Role, consumer string) (Set, diag.Lis
 	case Writer:
 		set.Foreign = in.sources()
 	case Operator:
-		set.Foreign = in.sources()
 		in.looks(d)
+		set.Foreign = in.sources()
 		for _, text := range in.mends() {
 			d.statement(text)
 		}
 		set.Extras = in.extras(server)
 	case Reader:
-		set.Foreign = in.sources()
 		in.looks(d)
+		set.Foreign = in.sources()
 	case Migrator:
 		in.migrates(d)
 	}
@@ -101,8 +101,8 @@ func (m *model) stale(consumer string) bool {
 	})
 }
 
-// sources are the tables of ReconcileX, and of find --request and show. LOCK IN SHARE MODE takes SELECT, and a privilege to
-// change the table, which who inserts and updates the rows has anyway.
+// sources are the tables of ReconcileX and of outboxgen reconcile. The former's LOCK IN SHARE MODE
+// takes SELECT, and a privilege to change the table, which who inserts and updates the rows has anyway.
 func (m *model) sources() []Grant {
 	var out []Grant
 	for _, e := range m.Events {
