@@ -8,14 +8,6 @@ import (
 	"github.com/outboxgen/outboxgen/internal/spec"
 )
 
-const (
-	// longTransaction is how long a transaction may be open.
-	longTransaction = time.Minute
-
-	// longHistory are so many old versions of rows that reads get slow.
-	longHistory = 1_000_000
-)
-
 // transactions looks for those that are open for too long: what they could see can't be
 // cleaned up meanwhile, and every claim reads over it.
 func (l *look) transactions(ctx context.Context) error {
@@ -29,17 +21,17 @@ func (l *look) transactions(ctx context.Context) error {
 	}
 	var n, oldest int64
 	err = conn.QueryRowContext(ctx, fmt.Sprintf(`SELECT COUNT(*), CAST(COALESCE(MAX(TIMESTAMPDIFF(SECOND, trx_started, NOW())), 0) AS SIGNED)
-		FROM information_schema.innodb_trx WHERE trx_started < NOW() - INTERVAL %d SECOND`, int(longTransaction.Seconds()))).Scan(&n, &oldest)
+		FROM information_schema.innodb_trx WHERE trx_started <= NOW() - INTERVAL %d SECOND AND trx_mysql_thread_id <> CONNECTION_ID()`, int(l.cfg.longTransaction.Seconds()))).Scan(&n, &oldest)
 	if err != nil {
 		return err
 	}
 	if n > 0 {
-		l.warn("long-transaction", fmt.Sprintf("%s open for more than a minute, the oldest for %s: what others delete and mark stays readable for it, and claims get slower",
+		l.warn("long-transaction", fmt.Sprintf("%s open for too long, the oldest for %s: what others delete and mark stays readable for it, and claims get slower",
 			map[bool]string{true: "a transaction is", false: fmt.Sprintf("%d transactions are", n)}[n == 1], time.Duration(oldest)*time.Second),
 			"find it in information_schema.innodb_trx, and let it end, or KILL its connection")
 	}
 	length, err := l.count(ctx, "SELECT COALESCE(MAX(`COUNT`), 0) FROM information_schema.innodb_metrics WHERE NAME = 'trx_rseg_history_len'")
-	if err == nil && length > longHistory {
+	if err == nil && length > l.cfg.longHistory {
 		l.note("history-long", fmt.Sprintf("%d old versions of rows wait for InnoDB's purge", length), "look for transactions that are open for long, here and on replicas")
 	}
 	return err

@@ -14,11 +14,7 @@ import (
 
 // privileges compares what the connection's user has with what its role needs.
 func (l *look) privileges(ctx context.Context) error {
-	var account, database string
-	if err := l.db.QueryRowContext(ctx, "SELECT CURRENT_USER(), DATABASE()").Scan(&account, &database); err != nil {
-		return err
-	}
-	lines, err := l.grants(ctx)
+	have, account, database, err := l.held(ctx)
 	if err != nil {
 		return err
 	}
@@ -32,7 +28,6 @@ func (l *look) privileges(ctx context.Context) error {
 	}
 	user, host, _ := cutLast(account, "@")
 	who := privileges.Account{User: user, Host: host, Database: database}
-	have := privileges.Parse(lines, database, l.vars["lower_case_table_names"] != "0")
 	for _, statement := range set.Missing(have).Statements(who) {
 		l.fail("privilege-missing", fmt.Sprintf("%s is missing a privilege of a %s", who, l.cfg.Role), statement+";")
 	}
@@ -65,20 +60,28 @@ func cutLast(text, sep string) (before, after string, found bool) {
 	return text, "", false
 }
 
-// grants are the user's, with those of its roles where the server tells them so.
-func (l *look) grants(ctx context.Context) ([]string, error) {
-	rows, err := l.db.QueryContext(ctx, "SHOW GRANTS")
+// held are the privileges of the connection's user.
+func (l *look) held(ctx context.Context) (have privileges.Held, account, database string, err error) {
+	var role string
+	if err := l.db.QueryRowContext(ctx, "SELECT CURRENT_USER(), DATABASE(), COALESCE(CURRENT_ROLE(), 'NONE')").Scan(&account, &database, &role); err != nil {
+		return have, "", "", err
+	}
+	show := "SHOW GRANTS" // on MariaDB with those of the role
+	if !l.server.MariaDB && role != "NONE" {
+		show = "SHOW GRANTS FOR CURRENT_USER() USING " + role // quoted by the server
+	}
+	rows, err := l.db.QueryContext(ctx, show)
 	if err != nil {
-		return nil, err
+		return have, "", "", err
 	}
 	defer rows.Close()
-	var out []string
+	var lines []string
 	for rows.Next() {
 		var line string
 		if err := rows.Scan(&line); err != nil {
-			return nil, err
+			return have, "", "", err
 		}
-		out = append(out, line)
+		lines = append(lines, line)
 	}
-	return out, rows.Err()
+	return privileges.Parse(lines, database, l.vars["lower_case_table_names"] != "0"), account, database, rows.Err()
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"database/sql"
 	"errors"
+	"slices"
 	"strings"
 
 	"github.com/go-sql-driver/mysql"
@@ -54,6 +55,9 @@ const (
 	lockTimeout = 1205
 )
 
+// readOnly are the errors of a server, or a transaction, that is.
+var readOnly = []uint16{1290, 1792, 1836}
+
 func (l *look) skipLocked(ctx context.Context, first, second *sql.Conn) error {
 	probe := uuid.NewString()
 	tx, err := first.BeginTx(ctx, nil)
@@ -62,12 +66,15 @@ func (l *look) skipLocked(ctx context.Context, first, second *sql.Conn) error {
 	}
 	defer func() { _ = tx.Rollback() }()
 	_, err = tx.ExecContext(ctx, l.query("INSERT INTO {outbox_relay} (owner, host, pid, started_at, alive_until) VALUES (?, 'outboxgen doctor', 0, '1970-01-01', '1970-01-01')"), probe)
-	var denied *mysql.MySQLError
-	if errors.As(err, &denied) && denied.Number == 1142 {
+	var answer *mysql.MySQLError
+	switch {
+	case errors.As(err, &answer) && answer.Number == 1142:
 		l.miss("SKIP LOCKED", "this user has no right to try it; a relay tries it before it begins")
 		return nil
-	}
-	if err != nil {
+	case errors.As(err, &answer) && slices.Contains(readOnly, answer.Number):
+		l.miss("SKIP LOCKED", "the server is read-only")
+		return nil
+	case err != nil:
 		return err
 	}
 	for _, s := range []string{"SET SESSION TRANSACTION ISOLATION LEVEL READ COMMITTED", "SET SESSION innodb_lock_wait_timeout = 1"} {

@@ -124,15 +124,23 @@ func (l *look) statistics(ctx context.Context) error {
 		}
 	}
 	var known sql.NullInt64
-	err = conn.QueryRowContext(ctx, "SELECT MAX(CARDINALITY) FROM information_schema.STATISTICS WHERE TABLE_SCHEMA = DATABASE() AND TABLE_NAME = ? AND INDEX_NAME = 'PRIMARY'",
-		l.table("outbox_event")).Scan(&known)
-	if err == nil && known.Valid && known.Int64 < have/staleTimes {
-		more := ""
-		if have == countMost {
-			more = " or more"
-		}
-		l.warn("statistics-stale", fmt.Sprintf("the statistics of %s are of a time when it had about %d rows; it has %d%s: the optimiser may choose a slow plan", l.table("outbox_event"), known.Int64, have, more),
-			fmt.Sprintf("ANALYZE TABLE %s, and leave STATS_AUTO_RECALC on", l.table("outbox_event")))
+	var options sql.NullString
+	err = conn.QueryRowContext(ctx, `SELECT MAX(s.CARDINALITY), MAX(t.CREATE_OPTIONS) FROM information_schema.STATISTICS s
+		JOIN information_schema.TABLES t ON t.TABLE_SCHEMA = s.TABLE_SCHEMA AND t.TABLE_NAME = s.TABLE_NAME
+		WHERE s.TABLE_SCHEMA = DATABASE() AND s.TABLE_NAME = ? AND s.INDEX_NAME = 'PRIMARY'`, l.table("outbox_event")).Scan(&known, &options)
+	if err != nil || !known.Valid || known.Int64 >= have/staleTimes {
+		return err
 	}
-	return err
+	more := ""
+	if have == countMost {
+		more = " or more"
+	}
+	what := fmt.Sprintf("the statistics of %s are of a time when it had about %d rows; it has %d%s", l.table("outbox_event"), known.Int64, have, more)
+	analyze := "ANALYZE TABLE " + l.table("outbox_event")
+	if asked := strings.ToLower(options.String); l.on("innodb_stats_auto_recalc") && !strings.Contains(asked, "stats_auto_recalc=0") {
+		l.note("statistics-stale", what+": InnoDB renews them by itself, mostly within seconds", "look again, or "+analyze)
+		return nil
+	}
+	l.warn("statistics-stale", what+", and InnoDB is told not to renew them: the optimiser may choose a slow plan", analyze+", and switch STATS_AUTO_RECALC on")
+	return nil
 }

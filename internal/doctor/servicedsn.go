@@ -9,8 +9,6 @@ import (
 
 	"github.com/go-sql-driver/mysql"
 
-	"github.com/outboxgen/outboxgen/internal/diag"
-	"github.com/outboxgen/outboxgen/internal/lint"
 	"github.com/outboxgen/outboxgen/runtime/mysqldb"
 )
 
@@ -104,18 +102,4 @@ func loopback(addr string) bool {
 	}
 	ip := net.ParseIP(host)
 	return host == "localhost" || ip != nil && ip.IsLoopback()
-}
-
-// advice adds what outboxgen lint says of what is kept for how long.
-func (l *look) advice() {
-	for _, d := range lint.Check(l.cfg.Model) {
-		switch d.Rule {
-		case "retain-below-broker", "retain-below-kept":
-			l.report.Findings.Add(d)
-		case "broker-retention-unset":
-			d.Severity = diag.SeverityNote
-			l.report.Findings.Add(d)
-		}
-	}
-	l.report.Looked = append(l.report.Looked, "what events.yaml keeps for how long")
 }

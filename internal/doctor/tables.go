@@ -21,13 +21,15 @@ func (l *look) tables(ctx context.Context) error {
 	if len(problems) > 0 {
 		return problems
 	}
-	if !l.outbox {
-		keep := func(s ddl.Schema) ddl.Schema {
-			return ddl.Schema{Tables: slices.DeleteFunc(s.Tables, func(t ddl.Table) bool {
-				return !slices.ContainsFunc(ofConsumers, func(name string) bool { return l.table(name) == t.Name })
-			})}
+	have, _, _, err := l.held(ctx)
+	if err != nil {
+		return err
+	}
+	for _, name := range l.needed(layouts.Want) {
+		if !have.Sees(name) {
+			l.miss("the tables", "this user sees only parts of them; a reader, of --grants, sees all")
+			return nil
 		}
-		layouts = sqlgen.Layouts{Want: keep(layouts.Want), Other: keep(layouts.Other)}
 	}
 	live, err := schemadiff.Read(ctx, l.db, schemadiff.Names(layouts))
 	var plan schemadiff.Plan
@@ -43,6 +45,9 @@ func (l *look) tables(ctx context.Context) error {
 		return err
 	}
 	for _, d := range plan.Findings {
+		if table, _, _ := strings.Cut(d.Message, ": "); !slices.Contains(l.needed(layouts.Want), table) && !slices.Contains(l.needed(layouts.Other), table) {
+			continue // it is elsewhere
+		}
 		if strings.HasPrefix(d.Rule, "extra-") {
 			d.Severity = diag.SeverityWarning
 		}
@@ -54,4 +59,20 @@ func (l *look) tables(ctx context.Context) error {
 		l.report.Findings.Add(d)
 	}
 	return nil
+}
+
+// needed are the tables and views that belong here.
+func (l *look) needed(s ddl.Schema) []string {
+	var names []string
+	for _, t := range s.Tables {
+		if l.outbox || slices.ContainsFunc(ofConsumers, func(name string) bool { return l.table(name) == t.Name }) {
+			names = append(names, t.Name)
+		}
+	}
+	for _, v := range s.Views {
+		if l.outbox {
+			names = append(names, v.Name)
+		}
+	}
+	return names
 }

@@ -50,6 +50,19 @@ var mayDepend = []struct {
 		ours:    []string{module + "/runtime/outbox", module + "/runtime/internal/leasing"},
 	},
 	{
+		pkgs:    module + "/runtime/outboxhealth",
+		modules: []string{"github.com/google/uuid"}, // of runtime/outbox
+		ours:    []string{module + "/runtime/outbox"},
+	},
+	{
+		pkgs: module + "/runtime/outboxotel", // the API: the SDK is the service's choice
+		modules: []string{
+			"github.com/google/uuid", "go.opentelemetry.io/otel", "go.opentelemetry.io/otel/metric", "go.opentelemetry.io/otel/trace",
+			"go.opentelemetry.io/otel/log", "go.opentelemetry.io/auto/sdk", "github.com/go-logr/logr", "github.com/go-logr/stdr", "github.com/cespare/xxhash/v2", // of the API
+		},
+		ours: []string{module + "/runtime/outbox", module + "/runtime/purge", module + "/runtime/internal/leasing"},
+	},
+	{
 		pkgs:    module + "/runtime/mysqlerr",
 		modules: []string{"github.com/google/uuid", "github.com/go-sql-driver/mysql", "filippo.io/edwards25519"},
 		ours:    []string{module + "/runtime/outbox"},

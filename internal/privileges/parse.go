@@ -115,6 +115,20 @@ func (h Held) has(table, privilege, column string) bool {
 	})
 }
 
+// onTables are the privileges that show a table, with all of its columns and keys, to who has one of
+// them on the whole table.
+var onTables = []string{"SELECT", "INSERT", "UPDATE", "REFERENCES"}
+
+// Sees reports whether information_schema shows all of a table to the user. Of one that it has
+// privileges on columns of only, it shows these.
+func (h Held) Sees(table string) bool {
+	return slices.ContainsFunc(h.grants, func(g held) bool {
+		return (g.wide || g.table == table) && (g.all || slices.ContainsFunc(g.of, func(p string) bool {
+			return len(g.columns[p]) == 0 && slices.Contains(onTables, p)
+		}))
+	})
+}
+
 // Missing is what a user doesn't have of a set.
 func (s Set) Missing(h Held) Set {
 	out := Set{Role: s.Role, Consumer: s.Consumer}
@@ -156,19 +170,25 @@ func (s Set) TooMuch(h Held, ours func(table string) bool) []string {
 	return out
 }
 
-// beyond is the part of a privilege that a set hasn't.
+// beyond is the part of a privilege that a set hasn't, with what some of its commands need.
 func (s Set) beyond(table, privilege string, columns []string, all bool) string {
+	allowed := slices.Clone(s.Grants)
+	for _, e := range s.Extras {
+		allowed = append(allowed, e.Grants...)
+	}
+	allowed = slices.DeleteFunc(allowed, func(g Grant) bool { return g.Table != table || g.Privilege != privilege })
 	on := " ON " + ident(table)
-	i := slices.IndexFunc(s.Grants, func(g Grant) bool { return g.Table == table && g.Privilege == privilege })
 	switch {
-	case all || i < 0:
+	case all || len(allowed) == 0:
 		return Grant{table, privilege, columns}.String() + on
-	case len(s.Grants[i].Columns) == 0:
+	case slices.ContainsFunc(allowed, func(g Grant) bool { return len(g.Columns) == 0 }):
 		return ""
 	case len(columns) == 0:
 		return privilege + on + " as a whole"
 	}
-	spare := slices.DeleteFunc(slices.Clone(columns), func(c string) bool { return slices.Contains(s.Grants[i].Columns, c) })
+	spare := slices.DeleteFunc(slices.Clone(columns), func(c string) bool {
+		return slices.ContainsFunc(allowed, func(g Grant) bool { return slices.Contains(g.Columns, c) })
+	})
 	if len(spare) == 0 {
 		return ""
 	}

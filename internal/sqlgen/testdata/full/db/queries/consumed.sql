@@ -62,6 +62,12 @@ WHERE consumer_name = ? AND id > sqlc.arg(after_id)
 ORDER BY id
 LIMIT ?;
 
+-- name: CountParked :many
+-- CountParked counts the parked events of each consumer that has any.
+SELECT consumer_name, COUNT(*) AS parked
+FROM shop_parked_event FORCE INDEX (ix_shop_parked_event_consumer)
+GROUP BY consumer_name;
+
 -- name: AddVersion :exec
 -- AddVersion makes an aggregate's row, which the transaction holds from then on.
 INSERT INTO shop_consumed_version (consumer_name, aggregate_type, aggregate_id, version)
