@@ -98,7 +98,7 @@ func TestRepublishWhatHasChanged(t *testing.T) {
 
 // A reader compares, and an operator with what doctor prints for it republishes: with SELECT on the
 // business rows, and what it takes to lock them.
-func TestReconcileUnderLeastPrivileges(t *testing.T) {
+func TestRepublishUnderLeastPrivileges(t *testing.T) {
 	each(t, func(t *testing.T, server dbtest.Database, db *outbox.DB) {
 		lost, lagging := lanesKind.placed(t, db), lanesKind.placed(t, db)
 		mustExec(t, db, "INSERT INTO order_line (order_id, line_no, sku, quantity, unit_price) SELECT id, 1, 'apple', 2, 5 FROM orders")
