@@ -20,7 +20,7 @@ import (
 
 // opsCommands are those that look into the tables of a running service, and mend them.
 func (a *app) opsCommands() []*cobra.Command {
-	return []*cobra.Command{a.pauseCommand(), a.resumeCommand()}
+	return []*cobra.Command{a.uiCommand(), a.pauseCommand(), a.resumeCommand()}
 }
 
 // opsFlags say where the tables of a running service are.
