@@ -128,7 +128,7 @@ func (a *app) mend(ctx context.Context, f selectFlags, m mending) error {
 		DryRun bool `json:"dry_run"`
 		ops.Plan
 		Results []ops.Result `json:"results"`
-	}{!f.yes, m.plan, m.plan.Gone}
+	}{!f.yes, m.plan, append([]ops.Result{}, m.plan.Gone...)}
 	if !f.yes {
 		return a.printData(out, func(t *tableWriter) { a.planTable(t, m) })
 	}

@@ -93,6 +93,8 @@ func (s *Service) readParked(ctx context.Context, db outbox.DBTX, consumer strin
 	if len(ids) > 0 {
 		places, args := in(texts(ids))
 		where.add("p.event_id IN ("+places+")", args...)
+	} else {
+		where.add("p.event_id" + eventIDs)
 	}
 	if sel.behind != "" {
 		where.add("p.id > CAST(? AS SIGNED)", sel.behind)
