@@ -8,8 +8,10 @@ import (
 	"time"
 
 	"github.com/go-sql-driver/mysql"
+	"github.com/google/uuid"
 
 	"github.com/outboxgen/outboxgen/internal/dbtest"
+	"github.com/outboxgen/outboxgen/internal/mysqlproxy"
 	"github.com/outboxgen/outboxgen/internal/ops"
 	"github.com/outboxgen/outboxgen/runtime/outbox"
 )
@@ -178,4 +180,44 @@ func TestSelectionsThatAreRefused(t *testing.T) {
 			}
 		}
 	}
+}
+
+// Somebody redrives, somebody else discards: who waits is told.
+func TestARedriveThatWasDiscardedMeanwhile(t *testing.T) {
+	eachDB(t, lanesKind, func(t *testing.T, server dbtest.Database, db *outbox.DB) {
+		id := outbox.NewEventID().String()
+		execAll(t, db, "INSERT INTO consumed_event (consumer_name, event_id, outcome, consumed_at) VALUES ('sales-report', '"+id+"', 4, UTC_TIMESTAMP(6))",
+			`INSERT INTO parked_event (consumer_name, event_id, event_type, kind, reason, attempts, attributes, headers, body, parked_at)
+VALUES ('sales-report', '`+id+`', 'order.accepted', 'x', 'x', 1, '{}', '{}', '', UTC_TIMESTAMP(6))`)
+		s := operations(t, lanesKind, server)
+		plan, err := s.PlanParked(t.Context(), salesReport, ops.Selection{All: true})
+		if err != nil || len(plan.Events) != 1 {
+			t.Fatalf("%+v, %v", plan, err)
+		}
+		if results, err := s.RedriveParked(t.Context(), plan, ops.Pace{}); err != nil || doneOf(results) != 1 {
+			t.Fatalf("%+v, %v", results, err)
+		}
+		if results, err := s.DiscardParked(t.Context(), plan, "too old", ops.Pace{}); err != nil || doneOf(results) != 1 {
+			t.Fatalf("%+v, %v", results, err)
+		}
+		results, waiting, err := s.RedriveResults(t.Context(), salesReport, []uuid.UUID{uuid.MustParse(id)}, 0)
+		if err != nil || waiting != 0 || len(results) != 1 || results[0].Done || !strings.Contains(results[0].Note, "discarded meanwhile: too old") {
+			t.Errorf("%+v, %d waiting, %v", results, waiting, err)
+		}
+	})
+}
+
+// An error that somebody meets in the middle of a change says what to do.
+func TestHintsOfOperations(t *testing.T) {
+	eachDB(t, lanesKind, func(t *testing.T, server dbtest.Database, db *outbox.DB) {
+		lanesKind.bury(t, db, 1, 1)
+		ask := asks(t, lanesKind, server)
+		ask.want(2, []string{"nothing there is equal to it"}, "dead", "list", "--kind", "\U0001F600")
+
+		proxy := mysqlproxy.Start(t, server.Addr)
+		proxy.AtCommit(mysqlproxy.CutReply, mysqlproxy.Has("UPDATE outbox_event"))
+		ask.dsn = via(t, server, proxy.Addr(), nil)
+		ask.want(2, []string{"the reply to COMMIT was lost", "outboxgen audit says whether they were"}, "dead", "redrive", "--all", "--yes")
+		ask.want(0, []string{"dead.redrive"}, "audit")
+	})
 }
