@@ -2,6 +2,7 @@ package cli
 
 import (
 	"cmp"
+	"context"
 	"database/sql"
 	"encoding/json"
 	"errors"
@@ -127,6 +128,9 @@ func opsError(err error) error {
 	}
 	if option := (*ops.OptionError)(nil); errors.As(err, &option) {
 		return hinted{err, option.Hint}
+	}
+	if errors.Is(err, context.Canceled) {
+		return hinted{fmt.Errorf("interrupted: %w", err), "what the answer says is done is done; the same command goes on with the rest"}
 	}
 	if lost := (*ops.UnknownError)(nil); errors.As(err, &lost) {
 		return hinted{err, "outboxgen audit says whether they were: a change and its row there are made together"}
