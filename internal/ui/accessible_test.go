@@ -154,7 +154,7 @@ func TestKeyboard(t *testing.T) {
 	page.wait(`document.querySelector("#mend[open] form")`)
 	tabTo("Redrive 3 events")
 	page.keys("\r")
-	page.wait(`document.querySelector("#mend [role=status]").textContent.startsWith("3 events of 3")`)
+	page.wait(`document.querySelector("#mend [role=status]")?.textContent.startsWith("3 events of 3")`)
 	page.keys("\u001b")
 	page.wait(`document.querySelector("#mend[open]") === null`)
 	if n := w.count("outbox_event WHERE status = 3"); n != 57 {

@@ -36,7 +36,7 @@ func newBrowser(t *testing.T) context.Context {
 	}
 	ctx, cancel := chromedp.NewExecAllocator(context.WithoutCancel(t.Context()), opts...)
 	t.Cleanup(cancel)
-	ctx, cancelFirst := chromedp.NewContext(ctx)
+	ctx, cancelFirst := chromedp.NewContext(ctx, chromedp.WithErrorf(func(string, ...any) {})) // events that it does not know
 	t.Cleanup(cancelFirst)
 	if err := chromedp.Run(ctx); err != nil {
 		t.Fatalf("start %s: %v", b.Path, err)
@@ -59,7 +59,7 @@ type tab struct {
 // openTab opens the page at the address that outboxgen ui prints.
 func openTab(t *testing.T, browser context.Context, url string) *tab {
 	t.Helper()
-	ctx, cancel := chromedp.NewContext(browser, chromedp.WithErrorf(func(string, ...any) {}))
+	ctx, cancel := chromedp.NewContext(browser)
 	p := &tab{t: t, ctx: ctx, origin: url[:strings.Index(url, "/#")]}
 	t.Cleanup(func() {
 		p.mu.Lock()

@@ -7,6 +7,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/chromedp/cdproto/input"
 	"github.com/chromedp/chromedp"
 	"github.com/google/uuid"
 )
@@ -21,7 +22,7 @@ func (w *world) count(rows string) (n int) {
 
 func (p *tab) fill(name, value string) {
 	p.t.Helper()
-	p.run(chromedp.SetValue(fmt.Sprintf("#mend input[name=%s]", name), "", chromedp.ByQuery), chromedp.SendKeys(fmt.Sprintf("#mend input[name=%s]", name), value, chromedp.ByQuery))
+	p.run(chromedp.Evaluate(fmt.Sprintf("document.querySelector('#mend input[name=%s]').select()", name), nil), input.InsertText(value))
 }
 
 // Two people redrive the same events from two pages: each event is made due once.
@@ -103,7 +104,7 @@ func TestParkedFromThePage(t *testing.T) {
 	check(ids[1])
 	page.click("Redrive…")
 	page.click("Redrive 2 events")
-	page.wait(`document.querySelector("#mend [role=status]").textContent.startsWith("2 events of 2")`)
+	page.wait(`document.querySelector("#mend [role=status]")?.textContent.startsWith("2 events of 2")`)
 	page.click("Close")
 	page.wait(`document.querySelectorAll("tbody tr").length === 1`)
 	page.view("#/event/" + ids[0].String())
@@ -115,7 +116,7 @@ func TestParkedFromThePage(t *testing.T) {
 	page.wait(`document.querySelector("#mend form")`)
 	page.fill("reason", "a test order")
 	page.click("Discard 1 event")
-	page.wait(`document.querySelector("#mend [role=status]").textContent.startsWith("1 event of 1")`)
+	page.wait(`document.querySelector("#mend [role=status]")?.textContent.startsWith("1 event of 1")`)
 	page.click("Close")
 	page.wait(`document.querySelector("main").textContent.includes("Parked event discarded")`)
 	if parked, applied := w.count("parked_event"), w.count("consumed_event WHERE outcome = 5"); parked != 0 || applied != 1 {
@@ -214,7 +215,7 @@ func TestSearch(t *testing.T) {
 		"":                                 "Found: the newest events",
 	} {
 		page.allow("400")
-		page.run(chromedp.SetValue("#q", text, chromedp.ByQuery), chromedp.Evaluate(`document.querySelector("#search").requestSubmit()`, nil))
+		page.run(chromedp.Evaluate(fmt.Sprintf(`document.querySelector("#q").value = %q; document.querySelector("#search").requestSubmit()`, text), nil))
 		page.wait(fmt.Sprintf("document.body.innerText.includes(%q)", says))
 	}
 }
