@@ -14,6 +14,7 @@ import (
 	"github.com/chromedp/cdproto/input"
 	cdplog "github.com/chromedp/cdproto/log"
 	"github.com/chromedp/cdproto/network"
+	"github.com/chromedp/cdproto/page"
 	"github.com/chromedp/cdproto/runtime"
 	"github.com/chromedp/chromedp"
 
@@ -181,6 +182,13 @@ func (p *tab) click(text string) {
 	p.run(chromedp.Evaluate(js+".click()", nil))
 }
 
+// front brings the tab to the front: what is behind draws no frames, for which pictures
+// and the ends of dialogs wait.
+func (p *tab) front() {
+	p.t.Helper()
+	p.run(page.BringToFront())
+}
+
 // size makes the window a phone's or a desk's, light or dark.
 func (p *tab) size(width int64, dark bool) {
 	p.t.Helper()
@@ -198,6 +206,7 @@ func (p *tab) picture(name string) {
 	if dir == "" {
 		return
 	}
+	p.front()
 	for _, width := range []int64{1280, 390} {
 		for _, dark := range []bool{false, true} {
 			p.size(width, dark)

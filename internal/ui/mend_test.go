@@ -79,6 +79,7 @@ func TestTwoPagesRedriveTheSameEvents(t *testing.T) {
 	if pending := w.count("outbox_event WHERE status = 0"); pending != n {
 		t.Errorf("%d events are pending, want %d", pending, n)
 	}
+	pages[0].front()
 	pages[0].click("Close")
 	pages[0].wait(`document.querySelector("main").textContent.includes("No event is dead here")`)
 }
@@ -139,6 +140,7 @@ func TestPauseAndReadOnly(t *testing.T) {
 	page.picture("paused")
 	reading := openTab(t, browser, w.serve(false))
 	reading.wait(`document.querySelector(".notice.warn")?.textContent.includes("outboxgen resume ends it")`)
+	page.front()
 	page.click("Resume claims")
 	page.wait(`!document.querySelector("main .notice.warn")`)
 
