@@ -1,0 +1,162 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"os/exec"
+	"time"
+)
+
+// client runs a client program of the database's, with input.
+func (w *world) client(ctx context.Context, input []byte, names []string, args ...string) ([]byte, error) {
+	var path string
+	for _, name := range names {
+		if p, err := exec.LookPath(name); err == nil {
+			path = p
+			break
+		}
+	}
+	if path == "" {
+		return nil, fmt.Errorf("none of %v is on PATH: on Debian, apt-get install mariadb-client", names)
+	}
+	host, port, err := net.SplitHostPort(w.server.Addr())
+	if err != nil {
+		return nil, err
+	}
+	cmd := exec.CommandContext(ctx, path, append([]string{"-h", host, "-P", port, "-u", "root"}, args...)...)
+	cmd.Stdin = bytes.NewReader(input)
+	out, err := cmd.Output()
+	if exit := (*exec.ExitError)(nil); errors.As(err, &exit) {
+		err = fmt.Errorf("%s: %w\n%s", path, err, exit.Stderr)
+	}
+	return out, err
+}
+
+// backup is a dump of the database, or of some of its tables.
+func (w *world) backup(ctx context.Context, tables ...string) ([]byte, error) {
+	args := append([]string{"--single-transaction", w.name}, tables...)
+	fmt.Println("$ mariadb-dump", quoted(args))
+	return w.client(ctx, nil, []string{"mariadb-dump", "mysqldump"}, args...)
+}
+
+func (w *world) restore(ctx context.Context, dump []byte) error {
+	fmt.Printf("$ mariadb %s <backup.sql\n", w.name)
+	_, err := w.client(ctx, dump, []string{"mariadb", "mysql"}, w.name)
+	return err
+}
+
+// restoreAll: business, outbox and consumers in one database are as of the backup. The broker isn't.
+func restoreAll(ctx context.Context, w *world) error {
+	if err := w.order(ctx, 1, 10); err != nil {
+		return err
+	}
+	if err := w.awaitCount(ctx, 10, reported); err != nil {
+		return err
+	}
+	if _, err := w.outboxgen(ctx, 0, "pause", "--reason", "events wait while the backup is made"); err != nil {
+		return err
+	}
+	if err := w.pauseHolds(ctx); err != nil {
+		return err
+	}
+	if err := w.order(ctx, 2, 5); err != nil { // pending in the backup
+		return err
+	}
+	dump, err := w.backup(ctx)
+	if err != nil {
+		return err
+	}
+	if _, err := w.outboxgen(ctx, 0, "resume"); err != nil {
+		return err
+	}
+	if err := w.order(ctx, 3, 5); err != nil { // not in the backup
+		return err
+	}
+	if err := w.awaitCount(ctx, 20, jobs); err != nil {
+		return err
+	}
+	if err := w.awaitCount(ctx, 20, reported); err != nil {
+		return err
+	}
+	for _, name := range []string{"api", "relay", "consumers"} {
+		if err := w.stop(name); err != nil {
+			return err
+		}
+	}
+	before := w.dsn
+	if err := w.useDatabase(w.name + "_restored"); err != nil {
+		return err
+	}
+	if err := w.restore(ctx, dump); err != nil {
+		return err
+	}
+	w.lastOrder = 15
+	// The backup was made during a pause, and brings it back.
+	if err := w.says(ctx, 0, []string{"CLAIMS ARE PAUSED"}, "status"); err != nil {
+		return err
+	}
+	if _, err := w.outboxgen(ctx, 0, "schema", "diff"); err != nil {
+		return err
+	}
+	// A consumer in a database of its own, which was not restored, has what the backup lacks.
+	time.Sleep(2 * time.Second)
+	if err := w.reconcile(ctx, 1, "--consumer-dsn", "sales-report="+before); err != nil {
+		return err
+	}
+	for _, name := range []string{"api", "relay", "consumers"} {
+		if err := w.start(name, w.bin, name); err != nil {
+			return err
+		}
+	}
+	if _, err := w.outboxgen(ctx, 0, "resume"); err != nil {
+		return err
+	}
+	return w.mended(ctx)
+}
+
+// restoreConsumers: a consumer's effects and dedup rows are as of the backup; what was acknowledged since is
+// in no queue.
+func restoreConsumers(ctx context.Context, w *world) error {
+	if err := w.order(ctx, 1, 10); err != nil {
+		return err
+	}
+	if err := w.awaitCount(ctx, 10, jobs); err != nil {
+		return err
+	}
+	if err := w.awaitCount(ctx, 10, reported); err != nil {
+		return err
+	}
+	dump, err := w.backup(ctx, "consumed_event", "consumer_failure", "parked_event", "consumer_redrive", "consumed_version", "notification_job", "sales_report")
+	if err != nil {
+		return err
+	}
+	if err := w.order(ctx, 2, 8); err != nil {
+		return err
+	}
+	if err := w.awaitCount(ctx, 18, jobs); err != nil {
+		return err
+	}
+	if err := w.awaitCount(ctx, 18, reported); err != nil {
+		return err
+	}
+	if err := w.stop("consumers"); err != nil {
+		return err
+	}
+	if err := w.restore(ctx, dump); err != nil {
+		return err
+	}
+	if err := w.start("consumers", w.bin, "consumers"); err != nil {
+		return err
+	}
+	time.Sleep(2 * time.Second)
+	if err := w.reconcile(ctx, 1); err != nil {
+		return err
+	}
+	if err := w.reconcile(ctx, 1, "--republish", "--yes"); err != nil {
+		return err
+	}
+	return w.mended(ctx)
+}
