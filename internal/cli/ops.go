@@ -6,10 +6,12 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"slices"
 	"strings"
 	"text/tabwriter"
 	"unicode"
 
+	"github.com/go-sql-driver/mysql"
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
@@ -21,7 +23,7 @@ import (
 // opsCommands are those that look into the tables of a running service, and mend them.
 func (a *app) opsCommands() []*cobra.Command {
 	return []*cobra.Command{
-		a.doctorCommand(),
+		a.doctorCommand(), a.reconcileCommand(),
 		a.pauseCommand(), a.resumeCommand(), a.purgeCommand(),
 	}
 }
@@ -117,6 +119,12 @@ func opsError(err error) error {
 	var unknown *ops.NotKnownError
 	if errors.As(err, &unknown) && len(unknown.Have) > 0 {
 		return hinted{err, orNearest("there are: "+strings.Join(unknown.Have, ", "), unknown.Name, unknown.Have)}
+	}
+	if option := (*ops.OptionError)(nil); errors.As(err, &option) {
+		return hinted{err, option.Hint}
+	}
+	if refused := (*mysql.MySQLError)(nil); errors.As(err, &refused) && slices.Contains([]uint16{1044, 1142, 1143}, refused.Number) {
+		return hinted{err, "GRANT the user of the DSN what it lacks: SELECT to look, INSERT, UPDATE and DELETE on the outbox's tables to mend"}
 	}
 	return err
 }

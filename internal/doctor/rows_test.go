@@ -33,6 +33,8 @@ func TestPlans(t *testing.T) {
 		p.exec("ALTER TABLE outbox_event DROP INDEX ix_outbox_event_claim, ADD KEY ix_outbox_event_claim (available_at, lane, status)", "ANALYZE TABLE outbox_event")
 		p.finds("warning claim-plan", "SelectDueLanes", "error different-key")
 		p.finds("warning claim-plan", "SelectLaneEvents sorts", "error different-key")
+		p.exec("ALTER TABLE outbox_event DROP INDEX ix_outbox_event_claim, ADD KEY ix_outbox_event_claim (aggregate_hash)")
+		p.finds("warning claim-plan", "SelectLaneEvents reads outbox_event by no index, not by ix_outbox_event_claim: about ", "error different-key")
 	})
 	each(t, "rows", func(p *patient) {
 		p.aliveRelays(1)

@@ -19,21 +19,23 @@ import (
 	"github.com/outboxgen/outboxgen/gen/orderevents"
 	"github.com/outboxgen/outboxgen/internal/dbserver"
 	"github.com/outboxgen/outboxgen/internal/dbtest"
+	"github.com/outboxgen/outboxgen/internal/ops"
 	"github.com/outboxgen/outboxgen/runtime/outbox"
 	"github.com/outboxgen/outboxgen/runtime/outboxtest"
 	"github.com/outboxgen/outboxgen/runtime/outboxtest/storesuite"
 	"github.com/outboxgen/outboxgen/runtime/purge"
 )
 
-// configs are the events.yaml of each kind.
-var configs = map[string]string{
-	lanesKind.name: "../../events.yaml", rowsKind.name: "../variants/rows/events.yaml",
-	lanesDeleteKind.name: "../variants/lanesdelete/events.yaml", rowsDeleteKind.name: "../variants/rowsdelete/events.yaml",
+// rolePool is a pool of the user of as.
+func rolePool(t *testing.T, server dbtest.Database, config, role string, more ...string) *outbox.DB {
+	t.Helper()
+	return open(t, as(t, server, config, role, more...).DSN)
 }
 
-// rolePool makes the user of a role as outboxgen doctor --grants prints it, and more grants
-// where the test has tables of its own, and returns a pool of the user's.
-func rolePool(t *testing.T, server dbtest.Database, config, role string, more ...string) *outbox.DB {
+// as makes the user of a role as outboxgen doctor --grants prints it, with what it prints for some
+// commands, and more grants where the test has tables of its own. It returns the database as that
+// user connects to it.
+func as(t *testing.T, server dbtest.Database, config, role string, more ...string) dbtest.Database {
 	t.Helper()
 	pool := server.Open(t)
 	name := "r_" + server.Name[len(server.Name)-12:] + "_" + role
@@ -47,7 +49,7 @@ func rolePool(t *testing.T, server dbtest.Database, config, role string, more ..
 		line = strings.TrimSpace(line)
 		if create, is := strings.CutPrefix(line, "-- CREATE USER"); is {
 			statements = append(statements, "CREATE USER"+strings.TrimSuffix(strings.Replace(create, "<password>", "pass", 1), ";"))
-		} else if !strings.HasPrefix(line, "--") && line != "" {
+		} else if line = strings.TrimPrefix(line, "-- "); strings.HasPrefix(line, "GRANT ") {
 			statement, _, _ := strings.Cut(line, ";")
 			statements = append(statements, statement)
 		}
@@ -64,7 +66,8 @@ func rolePool(t *testing.T, server dbtest.Database, config, role string, more ..
 			t.Fatalf("%s: %v", s, err)
 		}
 	}
-	return open(t, via(t, server, "", func(c *mysql.Config) { c.User, c.Passwd = name, "pass" }))
+	server.DSN = via(t, server, "", func(c *mysql.Config) { c.User, c.Passwd = name, "pass" })
+	return server
 }
 
 // The store's suite passes with the privileges that doctor prints, on each kind of outbox.
@@ -75,7 +78,7 @@ func TestStoreUnderLeastPrivileges(t *testing.T) {
 				t.Parallel()
 				server := dbtest.New(t, flavor)
 				server.Exec(t, k.schema()...)
-				writer, relay := rolePool(t, server, configs[k.name], "writer"), rolePool(t, server, configs[k.name], "relay")
+				writer, relay := rolePool(t, server, k.config(), "writer"), rolePool(t, server, k.config(), "relay")
 				db := open(t, server.DSN)
 				storesuite.Run(t, func(t *testing.T) storesuite.Harness { return k.harnessOf(t, db, writer, relay) })
 				if err := k.newStore(relay).(outbox.Checker).Check(t.Context()); err != nil {
@@ -93,7 +96,7 @@ func TestPurgeUnderLeastPrivileges(t *testing.T) {
 		fillAged(t, db, 20, "0", "8 DAY", notYet)
 		mustExec(t, db, `INSERT INTO outbox_failure (event_id, kind, reason, failed_at) SELECT event_id, 'failed', 'no', UTC_TIMESTAMP(6) FROM outbox_event`)
 		mustExec(t, db, `INSERT INTO outbox_relay (owner, host, pid, started_at, alive_until) VALUES ('old', 'h', 1, UTC_TIMESTAMP(6), UTC_TIMESTAMP(6) - INTERVAL 8 DAY)`)
-		pass := mustPurge(t, k.purger(t, rolePool(t, server, configs[k.name], "event-purger"), purge.Config{BatchSize: 100}))
+		pass := mustPurge(t, k.purger(t, rolePool(t, server, k.config(), "event-purger"), purge.Config{BatchSize: 100}))
 		if want := (purge.Purged{Events: 300, Relays: 1}); !pass.Elected || pass.Purged != want || count(t, db, "outbox_failure") != 20 {
 			t.Errorf("%+v", pass)
 		}
@@ -103,7 +106,7 @@ func TestPurgeUnderLeastPrivileges(t *testing.T) {
 // A consumer with `stale: drop` finds what it needs.
 func TestStaleUnderLeastPrivileges(t *testing.T) {
 	eachState(t, func(t *testing.T, server dbtest.Database, db *outbox.DB) {
-		consumer := stateConsumer(rolePool(t, server, configs[rowsKind.name], "consumer", "SELECT, INSERT, DELETE ON state", "INSERT ON applied"), keepState(t))
+		consumer := stateConsumer(rolePool(t, server, rowsKind.config(), "consumer", "SELECT, INSERT, DELETE ON state", "INSERT ON applied"), keepState(t))
 		newer := versionOf(t, "1", 2)
 		ends(t, consumer, newer, outbox.Applied)
 		ends(t, consumer, versionOf(t, "1", 1), outbox.Skipped)
@@ -126,7 +129,7 @@ var business = map[string][]string{
 func TestExampleUnderLeastPrivileges(t *testing.T) {
 	each(t, func(t *testing.T, server dbtest.Database, db *outbox.DB) {
 		pool := func(role string) *outbox.DB {
-			return rolePool(t, server, configs[lanesKind.name], role, business[role]...)
+			return rolePool(t, server, lanesKind.config(), role, business[role]...)
 		}
 		mustExec(t, db, "INSERT INTO stock (sku, available) VALUES ('apple', 1000)")
 		mustExec(t, db, "INSERT INTO notification_channel (tenant_id, channel) VALUES (1, 'mail')")
@@ -228,7 +231,7 @@ func TestMigratorUnderLeastPrivileges(t *testing.T) {
 			t.Parallel()
 			server := dbtest.New(t, flavor)
 			server.Exec(t, schema.Statements()...)
-			db := rolePool(t, server, configs[lanesKind.name], "migrator")
+			db := rolePool(t, server, lanesKind.config(), "migrator")
 			for _, s := range orderevents.Schema() {
 				mustExec(t, db, s)
 			}
@@ -238,4 +241,94 @@ func TestMigratorUnderLeastPrivileges(t *testing.T) {
 			mustExec(t, db, "DROP TABLE outbox_audit")
 		})
 	}
+}
+
+// An operator can do what outboxgen's commands do by hand, and a reader can look at all of it.
+func TestOperationsUnderLeastPrivileges(t *testing.T) {
+	eachKind(t, kinds, func(t *testing.T, k kind, server dbtest.Database, db *outbox.DB) {
+		operator := operations(t, k, as(t, server, k.config(), "operator"))
+		ids := k.bury(t, db, 1, 4)
+		must := func(what string, want int, results []ops.Result, err error) {
+			t.Helper()
+			if err != nil || doneOf(results) != want {
+				t.Errorf("%s: %+v, %v", what, results, err)
+			}
+		}
+		if _, _, err := operator.PauseClaims(t.Context(), "a test"); err != nil {
+			t.Error(err)
+		}
+		if _, err := operator.ResumeClaims(t.Context()); err != nil {
+			t.Error(err)
+		}
+		dead := func(s ops.Selection) ops.Plan {
+			plan, err := operator.PlanDead(t.Context(), s)
+			if err != nil {
+				t.Error(err)
+			}
+			return plan
+		}
+		results, err := operator.RedriveDead(t.Context(), dead(ops.Selection{IDs: ids[:1]}), ops.Pace{})
+		must("redrive dead", 1, results, err)
+		results, err = operator.DiscardDead(t.Context(), dead(ops.Selection{All: true}), "a test", ops.Pace{})
+		must("discard dead", 3, results, err)
+		if _, err := operator.Purge(t.Context(), ops.PurgeOptions{Discarded: time.Microsecond, Audit: time.Microsecond}); err != nil {
+			t.Errorf("purge what was discarded, and the audit: %v", err)
+		}
+		if len(operator.Model().Consumers) > 0 && k.name == lanesKind.name {
+			operateParked(t, operator, db, must)
+		}
+
+		reader := operations(t, k, as(t, server, k.config(), "reader"))
+		for what, look := range map[string]func() error{
+			"status": func() error { _, err := reader.Status(t.Context()); return err },
+			"show":   func() error { _, err := reader.Show(t.Context(), ids[0]); return err },
+			"find":   func() error { _, err := reader.Find(t.Context(), ops.Query{}); return err },
+			"dead":   func() error { _, err := reader.Dead(t.Context(), ops.DeadQuery{}); return err },
+			"parked": func() error { _, err := reader.Parked(t.Context(), ops.ParkedQuery{}); return err },
+			"audit":  func() error { _, err := reader.Audit(t.Context(), ops.AuditQuery{}); return err },
+		} {
+			if err := look(); err != nil {
+				t.Errorf("%s: %v", what, err)
+			}
+		}
+		if _, _, err := reader.PauseClaims(t.Context(), "a test"); err == nil {
+			t.Error("a reader may pause claims")
+		}
+	})
+}
+
+// operateParked parks events, has one redriven, discards one, and forces another delivery.
+func operateParked(t *testing.T, operator *ops.Service, db *outbox.DB, must func(string, int, []ops.Result, error)) {
+	t.Helper()
+	mustExec(t, db, "CREATE TABLE tally (id BIGINT AUTO_INCREMENT PRIMARY KEY, event_id CHAR(36) NOT NULL)")
+	consumer := report(db, func(context.Context, *outbox.Tx, string) error { return outbox.Permanent(errors.New("no")) })
+	var ids []uuid.UUID
+	for range 2 {
+		e := envelope(t)
+		ends(t, consumer, e, outbox.Parked)
+		ids = append(ids, e.ID)
+	}
+	parked := func(s ops.Selection) ops.Plan {
+		plan, err := operator.PlanParked(t.Context(), salesReport, s)
+		if err != nil {
+			t.Error(err)
+		}
+		return plan
+	}
+	results, err := operator.RedriveParked(t.Context(), parked(ops.Selection{IDs: ids[:1]}), ops.Pace{})
+	must("redrive parked", 1, results, err)
+	results, err = operator.DiscardParked(t.Context(), parked(ops.Selection{IDs: ids[1:]}), "a test", ops.Pace{})
+	must("discard parked", 1, results, err)
+
+	applied := writeEvents(t, db, 1)
+	batch := claimN(t, lanesKind.newStore(db), storesuite.NewOwner(), 100)
+	settleAll(t, lanesKind.newStore(db), batch, outbox.OutcomePublished)
+	mustExec(t, db, "UPDATE outbox_event SET status = 2 WHERE event_id = ?", applied[0])
+	mustExec(t, db, "INSERT INTO consumed_event (consumer_name, event_id, consumed_at) VALUES (?, ?, UTC_TIMESTAMP(6))", salesReport, applied[0])
+	plan, err := operator.PlanForce(t.Context(), salesReport, applied)
+	if err != nil {
+		t.Fatal(err)
+	}
+	results, err = operator.Force(t.Context(), plan, "a test", ops.Pace{})
+	must("force", 1, results, err)
 }

@@ -21,8 +21,15 @@ var testOnly = []string{"github.com/nats-io/nats-server", "github.com/cloudevent
 // telemetryModule comes with runtime/outboxotel and with nothing else.
 const telemetryModule = "go.opentelemetry.io"
 
-// A service that imports the runtime but for runtime/outboxotel, generated code and one broker compiles no other
-// broker's client.
+// The other tests look for the right module.
+func TestTelemetryComesWithItsPackage(t *testing.T) {
+	if !imports(dependencies(t, module+"/runtime/outboxotel"), telemetryModule) {
+		t.Errorf("runtime/outboxotel doesn't bring in %s: the tests look for the wrong module", telemetryModule)
+	}
+}
+
+// A service that imports the runtime but for runtime/outboxotel, generated code and one
+// broker compiles no other broker's client, and no telemetry.
 func TestOneBrokerOneClient(t *testing.T) {
 	service := append(runtimePackages(t), module+"/gen/orderevents")
 	for _, broker := range brokers {

@@ -143,7 +143,8 @@ var mayDepend = []struct {
 			"github.com/dave/jennifer", "github.com/spf13/cobra", "github.com/spf13/pflag", "gopkg.in/yaml.v3",
 			"golang.org/x/tools", "golang.org/x/mod", "golang.org/x/sync", "golang.org/x/sys", "golang.org/x/telemetry",
 			"github.com/go-sql-driver/mysql", "filippo.io/edwards25519", // --dsn
-			"github.com/google/uuid", // of runtime/outbox
+			"github.com/google/uuid",                                        // of runtime/outbox
+			"github.com/santhosh-tekuri/jsonschema/v6", "golang.org/x/text", // internal/rebuild
 		},
 		// Of the runtime it has what internal/ops works with.
 		ours: []string{module + "/internal/", module + "/templates", module + "/runtime/outbox", module + "/runtime/mysqlerr", module + "/runtime/purge", module + "/runtime/internal/leasing", module + "/runtime/mysqldb"},

@@ -87,3 +87,14 @@ func (sel Selection) text() string {
 	}
 	return strings.Join(parts, ", ")
 }
+
+// parsed are those of ids that are event ids.
+func parsed(ids []string) []uuid.UUID {
+	out := make([]uuid.UUID, 0, len(ids))
+	for _, text := range ids {
+		if id, err := uuid.Parse(text); err == nil {
+			out = append(out, id)
+		}
+	}
+	return out
+}

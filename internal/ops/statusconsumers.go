@@ -17,7 +17,7 @@ type ConsumerStatus struct {
 	Handles []string `json:"handles"` // event types
 
 	AppliedMinute int64 `json:"applied_minute"` // done with, in whatever way
-	AppliedHour   int64 `json:"applied_hour"`   // as far as the newest 100,000 dedup rows of its database go
+	AppliedHour   int64 `json:"applied_hour"`   // as far as the newest 30,000 dedup rows of its database go
 
 	Parked   int64   `json:"parked"`
 	ParkedBy []Group `json:"parked_by"` // by type and kind, of the first 10,000
@@ -25,13 +25,13 @@ type ConsumerStatus struct {
 	Failing  int64   `json:"failing"`   // failed in the last hour, and not done with; up to 1000
 
 	// Behind is how many of the newest 1000 published events that it handles it is not done with, of
-	// those among the newest 20,000 events; BehindSeconds how long ago the first of them was published.
+	// those among the newest 10,000 events; BehindSeconds how long ago the first of them was published.
 	Behind        int64   `json:"behind"`
 	BehindSeconds float64 `json:"behind_seconds"`
 }
 
 const (
-	behindRows   = 20_000
+	behindRows   = 10_000
 	behindEvents = 1000
 	failingMost  = 1000
 )

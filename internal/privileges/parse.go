@@ -170,19 +170,25 @@ func (s Set) TooMuch(h Held, ours func(table string) bool) []string {
 	return out
 }
 
-// beyond is the part of a privilege that a set hasn't.
+// beyond is the part of a privilege that a set hasn't, with what some of its commands need.
 func (s Set) beyond(table, privilege string, columns []string, all bool) string {
+	allowed := slices.Clone(s.Grants)
+	for _, e := range s.Extras {
+		allowed = append(allowed, e.Grants...)
+	}
+	allowed = slices.DeleteFunc(allowed, func(g Grant) bool { return g.Table != table || g.Privilege != privilege })
 	on := " ON " + ident(table)
-	i := slices.IndexFunc(s.Grants, func(g Grant) bool { return g.Table == table && g.Privilege == privilege })
 	switch {
-	case all || i < 0:
+	case all || len(allowed) == 0:
 		return Grant{table, privilege, columns}.String() + on
-	case len(s.Grants[i].Columns) == 0:
+	case slices.ContainsFunc(allowed, func(g Grant) bool { return len(g.Columns) == 0 }):
 		return ""
 	case len(columns) == 0:
 		return privilege + on + " as a whole"
 	}
-	spare := slices.DeleteFunc(slices.Clone(columns), func(c string) bool { return slices.Contains(s.Grants[i].Columns, c) })
+	spare := slices.DeleteFunc(slices.Clone(columns), func(c string) bool {
+		return slices.ContainsFunc(allowed, func(g Grant) bool { return slices.Contains(g.Columns, c) })
+	})
 	if len(spare) == 0 {
 		return ""
 	}

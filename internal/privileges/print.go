@@ -59,5 +59,11 @@ func (s Set) SQL(a Account) string {
 	for _, statement := range statements(s.Foreign, a) {
 		fmt.Fprintf(&b, "%s; -- to reconcile, which locks: UPDATE of a column too, or DELETE, which the business has\n", statement)
 	}
+	for _, e := range s.Extras {
+		fmt.Fprintf(&b, "-- For %s:\n", e.What)
+		for _, statement := range statements(e.Grants, a) {
+			fmt.Fprintf(&b, "-- %s;\n", statement)
+		}
+	}
 	return b.String()
 }

@@ -40,6 +40,15 @@ type Set struct {
 
 	// Foreign are tables of the user's that our statements read: those of source in events.yaml.
 	Foreign []Grant
+
+	// Extras are what some of its commands need beyond that.
+	Extras []Extra
+}
+
+// Extra is what a command needs that not everybody should have.
+type Extra struct {
+	What   string
+	Grants []Grant
 }
 
 type model struct {
@@ -74,6 +83,7 @@ func Of(m *spec.Model, server Server, role Role, consumer string) (Set, diag.Lis
 		for _, text := range in.mends() {
 			d.statement(text)
 		}
+		set.Extras = in.extras(server)
 	case Reader:
 		in.looks(d)
 	case Migrator:
@@ -110,7 +120,24 @@ func (m *model) sources() []Grant {
 func (m *model) mends() []string {
 	var out []string
 	for _, text := range append(slices.Clone(mends), map[bool]string{true: mendsOfLanes, false: mendsOfRows}[m.lanes]) {
-		out = append(out, strings.NewReplacer("{", m.Outbox.TablePrefix.Text, "}", "").Replace(text))
+		out = append(out, m.named(text))
+	}
+	return out
+}
+
+// named puts our names into a statement.
+func (m *model) named(text string) string {
+	return strings.NewReplacer("{", m.Outbox.TablePrefix.Text, "}", "").Replace(text)
+}
+
+func (m *model) extras(server Server) []Extra {
+	var out []Extra
+	for _, e := range extras {
+		d := &deriver{schema: m.schema, server: server, needs: map[need]bool{}}
+		for _, text := range e.sql {
+			d.statement(m.named(text))
+		}
+		out = append(out, Extra{e.what, d.grants(m)})
 	}
 	return out
 }

@@ -37,7 +37,7 @@ var task = []string{"TakeTask", "TaskHolder", "EndTask"}
 
 // relayStatements are those of every kind of relay.
 var relayStatements = []string{
-	"RecordFailure", "CountWaiting", "KeepRelayAlive", "EndRelay", "RelayAliveUntil", "LockRelay", "DeleteRelay", "ReadPause",
+	"RecordFailure", "CountWaiting", "CountDead", "KeepRelayAlive", "EndRelay", "RelayAliveUntil", "LockRelay", "DeleteRelay", "ReadPause",
 	"MarkPublished", "SelectUnmarked", "RetryEvent", "BuryEvent",
 }
 
@@ -50,7 +50,7 @@ var rowStatements = []string{"SelectDueEvents", "LeaseEvents", "ReleaseEvents", 
 
 var consumerStatements = []string{
 	"InsertConsumed", "ForgetConsumed", "CountFailure", "ReadAttempts", "InsertParked", "LockParked", "FailParked", "DeleteParked", "ListParked",
-	"SelectRedrive", "TakeRedrive", "EndRedrive", "RecordOperation",
+	"CountParked", "SelectRedrive", "TakeRedrive", "EndRedrive", "RecordOperation",
 }
 
 // staleStatements are those of `stale: drop`.
@@ -87,29 +87,44 @@ func (m *model) statements(role Role, stale bool) []string {
 		names = append(names, task...)
 		names = append(names, "SelectConsumed", "DeleteConsumed", "SelectConsumerFailures", "DeleteConsumerFailures")
 	case Reader:
-		names = append(names, "ConsumedAt")
+		names = append(names, "ConsumedAt", "CountParked")
 	}
 	return names
 }
 
-// mends are the statements of an operator, with our names in braces, and what they lock.
+// mends are the statements of an operator, from internal/ops, with our names in braces.
 var mends = []string{
-	"INSERT INTO {outbox_pause} (target, operator, reason, paused_at) VALUES (?, ?, ?, ?) ON DUPLICATE KEY UPDATE operator = VALUES(operator), reason = VALUES(reason), paused_at = VALUES(paused_at)",
+	"INSERT INTO {outbox_pause} (target, operator, reason, paused_at) VALUES (?, ?, ?, ?) ON DUPLICATE KEY UPDATE target = target",
 	"DELETE FROM {outbox_pause} WHERE target = ?",
-	"UPDATE {outbox_event} SET status = ?, attempts = ?, available_at = ? WHERE event_id = ? AND status = ?",
-	"DELETE FROM {outbox_failure} WHERE event_id = ?",
-	"INSERT INTO {consumer_redrive} (consumer_name, event_id, operator, requested_at, due_at) VALUES (?, ?, ?, ?, ?) ON DUPLICATE KEY UPDATE operator = VALUES(operator), due_at = VALUES(due_at), tries = VALUES(tries)",
+	"INSERT INTO {consumer_redrive} (consumer_name, event_id, operator, requested_at, due_at) VALUES (?, ?, ?, ?, ?) ON DUPLICATE KEY UPDATE id = id",
 	"DELETE FROM {consumer_redrive} WHERE consumer_name = ? AND event_id = ?",
 	"DELETE FROM {parked_event} WHERE consumer_name = ? AND event_id = ?",
-	"DELETE FROM {consumer_failure} WHERE consumer_name = ? AND event_id = ?",
-	"UPDATE {consumed_event} SET outcome = ? WHERE consumer_name = ? AND event_id = ?",
-	"INSERT INTO {outbox_audit} (operation, operator, consumer_name, event_id, detail, happened_at) VALUES (?, ?, ?, ?, ?, ?)",
+	"UPDATE {consumed_event} SET outcome = ? WHERE consumer_name = ? AND event_id = ? AND outcome = ?",
+	"INSERT INTO {outbox_audit} (happened_at, operation, operator, consumer_name, event_id, detail) VALUES (?, ?, ?, ?, ?, ?)",
 }
 
 var (
-	mendsOfLanes = "UPDATE {outbox_event} SET next_attempt_at = ? WHERE event_id = ?"
-	mendsOfRows  = "UPDATE {outbox_event} SET lease_owner = ?, lease_token = ?, lease_until = ? WHERE event_id = ?"
+	mendsOfLanes = "UPDATE {outbox_event} SET status = ?, attempts = ?, next_attempt_at = ? WHERE event_id = ? AND status = ?"
+	mendsOfRows  = "UPDATE {outbox_event} SET status = ?, attempts = ?, available_at = ?, lease_owner = ? WHERE event_id = ? AND status = ?"
 )
+
+// extras are what some commands of an operator need beyond that: they are printed as comments.
+var extras = []struct {
+	what string
+	sql  []string
+}{
+	{"parked redrive --force, which copies payloads", []string{
+		"SELECT event_id, payload FROM {outbox_event} WHERE event_id = ?",
+		"INSERT INTO {consumed_event} (consumer_name, event_id, outcome, consumed_at) VALUES (?, ?, ?, ?)",
+		"INSERT INTO {parked_event} (consumer_name, event_id, event_type, kind, reason, attempts, attributes, headers, body, parked_at) " +
+			"VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?) ON DUPLICATE KEY UPDATE kind = VALUES(kind), reason = VALUES(reason), parked_at = VALUES(parked_at)",
+	}},
+	{"purge of discarded events and of the audit", []string{
+		"DELETE FROM {outbox_event} WHERE event_id = ? AND status = ?",
+		"DELETE FROM {outbox_failure} WHERE event_id = ?",
+		"DELETE FROM {outbox_audit} WHERE happened_at < ? ORDER BY id LIMIT 500",
+	}},
+}
 
 // hidden are the columns that nobody needs who looks: what is in an event is its business.
 var hidden = map[string]bool{"payload": true, "body": true}

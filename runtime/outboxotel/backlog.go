@@ -23,7 +23,8 @@ type backlog struct {
 	parked   map[string]int64
 	parkedAt time.Time
 	paused   bool
-	pausing  bool // whether it is known: a relay has our observer
+	onHold   bool
+	pausing  bool // whether these are known: a relay has our observer
 }
 
 func (b *backlog) set(w outbox.Backlog, at time.Time) {
@@ -44,12 +45,19 @@ func (b *backlog) pause(on bool) {
 	b.paused, b.pausing = on, true
 }
 
+func (b *backlog) hold(on bool) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.onHold = on
+}
+
 // observeBacklog registers the gauges.
 func (t *Telemetry) observeBacklog() error {
 	b := builder{meter: t.meter}
 	events := b.gauge("outbox.backlog", "{event}", "Rows of the outbox that wait for a relay, and that are dead.")
 	oldest := b.seconds("outbox.backlog.oldest_age", "How long the longest waiting event has been due.")
 	paused := b.gauge("outbox.relay.paused", "", "1 while a relay waits for the broker.")
+	onHold := b.gauge("outbox.relay.on_hold", "", "1 while somebody has paused the claims of all relays.")
 	parked := b.gauge("outbox.parked", "{event}", "Events that consumers gave up on, until they are redriven.")
 	return b.observe(func(_ context.Context, o metric.Observer) error {
 		t.backlog.mu.Lock()
@@ -61,17 +69,21 @@ func (t *Telemetry) observeBacklog() error {
 			o.ObserveFloat64(oldest, last.waiting.OldestDue.Seconds())
 		}
 		if t.backlog.pausing {
-			value := int64(0)
-			if t.backlog.paused {
-				value = 1
-			}
-			o.ObserveInt64(paused, value)
+			o.ObserveInt64(paused, oneIf(t.backlog.paused))
+			o.ObserveInt64(onHold, oneIf(t.backlog.onHold))
 		}
 		if now.Sub(t.backlog.parkedAt) < staleAfter {
 			t.observeParked(o, parked)
 		}
 		return nil
-	}, events, oldest, paused, parked)
+	}, events, oldest, paused, onHold, parked)
+}
+
+func oneIf(b bool) int64 {
+	if b {
+		return 1
+	}
+	return 0
 }
 
 // observeParked tells 0 of every declared consumer that has none, so that an alert sees

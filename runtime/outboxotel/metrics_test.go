@@ -70,7 +70,11 @@ func TestRelayMetrics(t *testing.T) {
 		"outbox.backlog.oldest_age{}":                                       90,
 	})
 	o.Resumed()
-	s.check(t, map[string]float64{"outbox.relay.paused{}": 0})
+	s.check(t, map[string]float64{"outbox.relay.paused{}": 0, "outbox.relay.on_hold{}": 0})
+	o.OnHold(&outbox.Hold{Operator: "secret", Reason: "secret"})
+	s.check(t, map[string]float64{"outbox.relay.on_hold{}": 1})
+	o.OnHold(nil)
+	s.check(t, map[string]float64{"outbox.relay.on_hold{}": 0})
 	noSecrets(t, s)
 }
 

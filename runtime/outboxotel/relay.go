@@ -30,6 +30,8 @@ func (t *Telemetry) Relay() *outbox.Observer {
 			t.backlog.pause(true)
 		},
 		Resumed: func() { t.backlog.pause(false) },
+		// Who paused them, and why, is for people and not for attributes.
+		OnHold: func(h *outbox.Hold) { t.backlog.hold(h != nil) },
 		StoreFailed: func(f outbox.StoreFailed) {
 			call := oneOf(f.Call, calls()...)
 			i.storeFailures.Add(ctx, 1, with(attribute.String(attrCall, call)))
