@@ -139,6 +139,9 @@ func brokerDown(ctx context.Context, w *world) error {
 	if err := w.says(ctx, 0, []string{"oldest waiting"}, "status"); err != nil {
 		return err
 	}
+	if err := w.tail("relay", 3); err != nil {
+		return err
+	}
 	if err := w.broker.Restart(ctx); err != nil {
 		return err
 	}

@@ -8,19 +8,16 @@ import (
 	"net"
 	"os/exec"
 	"time"
+
+	"github.com/outboxgen/outboxgen/internal/dbserver"
 )
 
-// client runs a client program of the database's, with input.
-func (w *world) client(ctx context.Context, input []byte, names []string, args ...string) ([]byte, error) {
-	var path string
-	for _, name := range names {
-		if p, err := exec.LookPath(name); err == nil {
-			path = p
-			break
-		}
-	}
-	if path == "" {
-		return nil, fmt.Errorf("none of %v is on PATH: on Debian, apt-get install mariadb-client", names)
+// client runs a client program with input. It has to be the server's own: MariaDB's dump writes
+// generated columns down, which MySQL refuses.
+func (w *world) client(ctx context.Context, input []byte, name string, args ...string) ([]byte, error) {
+	path, err := exec.LookPath(name)
+	if err != nil {
+		return nil, fmt.Errorf("%w: install the package of the server's clients, mariadb-client or mysql-client", err)
 	}
 	host, port, err := net.SplitHostPort(w.server.Addr())
 	if err != nil {
@@ -38,13 +35,15 @@ func (w *world) client(ctx context.Context, input []byte, names []string, args .
 // backup is a dump of the database, or of some of its tables.
 func (w *world) backup(ctx context.Context, tables ...string) ([]byte, error) {
 	args := append([]string{"--single-transaction", w.name}, tables...)
-	fmt.Println("$ mariadb-dump", quoted(args))
-	return w.client(ctx, nil, []string{"mariadb-dump", "mysqldump"}, args...)
+	dump := map[dbserver.Flavor]string{dbserver.MySQL: "mysqldump", dbserver.MariaDB: "mariadb-dump"}[w.opts.flavor]
+	fmt.Println("$", dump, quoted(args), ">backup.sql")
+	return w.client(ctx, nil, dump, args...)
 }
 
 func (w *world) restore(ctx context.Context, dump []byte) error {
-	fmt.Printf("$ mariadb %s <backup.sql\n", w.name)
-	_, err := w.client(ctx, dump, []string{"mariadb", "mysql"}, w.name)
+	client := map[dbserver.Flavor]string{dbserver.MySQL: "mysql", dbserver.MariaDB: "mariadb"}[w.opts.flavor]
+	fmt.Printf("$ %s %s <backup.sql\n", client, w.name)
+	_, err := w.client(ctx, dump, client, w.name)
 	return err
 }
 

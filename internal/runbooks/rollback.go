@@ -125,7 +125,11 @@ func oldTables(ctx context.Context, w *world) error {
 		return err
 	}
 	time.Sleep(3 * time.Second)
-	fmt.Println(w.logs())
+	for _, name := range []string{"relay", "consumers"} {
+		if err := w.tail(name, 3); err != nil {
+			return err
+		}
+	}
 	for _, args := range [][]string{{"status"}, {"doctor"}} {
 		if _, err := w.outboxgen(ctx, map[string]int{"status": 2, "doctor": 1}[args[0]], args...); err != nil {
 			return err

@@ -140,9 +140,7 @@ type served map[string]string
 func (w *world) withMetrics(names ...string) (served, error) {
 	all := served{}
 	for _, name := range names {
-		if err := w.stop(name); err != nil {
-			return nil, err
-		}
+		w.kill(name)
 		if err := w.startWithMetrics(name, all); err != nil {
 			return nil, err
 		}

@@ -197,6 +197,14 @@ func (w *world) logs() error {
 	return errors.New("ends of the logs:\n" + all.String())
 }
 
+// tail prints the end of a process's log.
+func (w *world) tail(name string, n int) error {
+	text, err := os.ReadFile(filepath.Join(w.dir, name+".log"))
+	lines := strings.Split(strings.TrimSpace(string(text)), "\n")
+	fmt.Printf("$ tail -n %d %s.log\n%s\n", n, name, strings.Join(lines[max(0, len(lines)-n):], "\n"))
+	return err
+}
+
 // ensureTopology makes the broker's side again.
 func (w *world) ensureTopology(ctx context.Context) error {
 	b, err := broker.Open(w.broker.URL())
