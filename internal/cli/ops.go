@@ -6,12 +6,11 @@ import (
 	"errors"
 	"fmt"
 	"os"
-	"slices"
 	"strings"
 	"text/tabwriter"
 	"unicode"
+	"unicode/utf16"
 
-	"github.com/go-sql-driver/mysql"
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
@@ -23,6 +22,7 @@ import (
 // opsCommands are those that look into the tables of a running service, and mend them.
 func (a *app) opsCommands() []*cobra.Command {
 	return []*cobra.Command{
+		a.statusCommand(), a.showCommand(), a.findCommand(), a.consumedCommand(), a.deadCommand(), a.parkedCommand(), a.auditCommand(),
 		a.doctorCommand(), a.reconcileCommand(),
 		a.pauseCommand(), a.resumeCommand(), a.purgeCommand(),
 	}
@@ -123,8 +123,8 @@ func opsError(err error) error {
 	if option := (*ops.OptionError)(nil); errors.As(err, &option) {
 		return hinted{err, option.Hint}
 	}
-	if refused := (*mysql.MySQLError)(nil); errors.As(err, &refused) && slices.Contains([]uint16{1044, 1142, 1143}, refused.Number) {
-		return hinted{err, "GRANT the user of the DSN what it lacks: SELECT to look, INSERT, UPDATE and DELETE on the outbox's tables to mend"}
+	if hint := ops.Hint(err); hint != "" {
+		return hinted{err, hint}
 	}
 	return err
 }
@@ -132,9 +132,12 @@ func opsError(err error) error {
 // printData prints what a command found: an object for programs, or whatever table does for people.
 func (a *app) printData(data any, table func(*tableWriter)) error {
 	if a.format == formatJSON {
-		enc := json.NewEncoder(a.stdout)
-		enc.SetIndent("", "  ")
-		return enc.Encode(data)
+		text, err := json.MarshalIndent(data, "", "  ")
+		if err != nil {
+			return err
+		}
+		_, err = fmt.Fprintln(a.stdout, escaped(string(text)))
+		return err
 	}
 	t := &tableWriter{w: tabwriter.NewWriter(a.stdout, 0, 0, 2, ' ', 0)}
 	table(t)
@@ -163,4 +166,22 @@ func printable(text string) string {
 		}
 		return r
 	}, text)
+}
+
+// escaped writes in JSON's own way what JSON leaves as it is and a terminal may obey: C1
+// controls, and marks that turn the direction of text.
+func escaped(text string) string {
+	var b strings.Builder
+	for _, r := range text {
+		switch {
+		case r == '\n' || r == ' ' || unicode.IsPrint(r):
+			b.WriteRune(r)
+		case r > 0xffff:
+			high, low := utf16.EncodeRune(r)
+			fmt.Fprintf(&b, "\\u%04x\\u%04x", high, low)
+		default:
+			fmt.Fprintf(&b, "\\u%04x", r)
+		}
+	}
+	return b.String()
 }

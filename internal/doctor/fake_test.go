@@ -104,7 +104,7 @@ func (s scripted) Connect(context.Context) (driver.Conn, error) { return s, nil 
 func (s scripted) Driver() driver.Driver                        { return nil }
 func (s scripted) Prepare(string) (driver.Stmt, error)          { return nil, errors.ErrUnsupported }
 func (s scripted) Close() error                                 { return nil }
-func (s scripted) Begin() (driver.Tx, error)                    { return s, nil } //nolint:staticcheck // driver.Conn has it
+func (s scripted) Begin() (driver.Tx, error)                    { return s, nil }
 func (s scripted) Commit() error                                { return nil }
 func (s scripted) Rollback() error                              { return nil }
 

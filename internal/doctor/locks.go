@@ -82,12 +82,13 @@ func (l *look) skipLocked(ctx context.Context, first, second *sql.Conn) error {
 			return err
 		}
 	}
-	locked, waited, err := l.try(ctx, second, lockProbe+" NOWAIT", probe)
+	locked, _, err := l.try(ctx, second, lockProbe+" NOWAIT", probe)
 	if err != nil {
 		return err
 	}
 	skipped := true
 	if locked {
+		var waited bool
 		_, waited, err = l.try(ctx, second, lockProbe+" SKIP LOCKED", probe)
 		skipped = !waited
 	}

@@ -120,7 +120,7 @@ func (l *look) connections(context.Context) error {
 	most, known := l.number("max_connections")
 	used, err := strconv.ParseInt(l.status["threads_connected"], 10, 64)
 	if !known || err != nil {
-		return nil //nolint:nilerr // a server that doesn't count them
+		return nil // a server that does not count them
 	}
 	if used*10 >= most*8 {
 		l.warn("connections-scarce", fmt.Sprintf("%d of %d connections are in use: a relay that can't get one publishes nothing", used, most),

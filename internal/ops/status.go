@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"strconv"
+	"sync"
 	"time"
 
 	"github.com/outboxgen/outboxgen/internal/spec"
@@ -94,15 +95,29 @@ func (s *Service) Status(ctx context.Context) (Status, error) {
 	if st.At, err = s.clock(ctx); err != nil {
 		return st, err
 	}
-	for _, look := range []func(context.Context, *Status) error{
-		s.counts, s.oldest, s.flow, s.leases, s.relays, s.deadGroups, s.consumerStatuses,
-	} {
-		if err := look(ctx, &st); err != nil {
-			return st, err
+	return st, together(ctx, &st, s.counts, s.oldest, s.flow, s.leases, s.relays, s.deadGroups, s.consumerStatuses, s.pause)
+}
+
+// together looks at parts of a status at the same time; each sets fields of its own. The error is
+// that of the first one in their order.
+func together(ctx context.Context, st *Status, looks ...func(context.Context, *Status) error) error {
+	errs := make([]error, len(looks))
+	var all sync.WaitGroup
+	for i, look := range looks {
+		all.Go(func() { errs[i] = look(ctx, st) })
+	}
+	all.Wait()
+	for _, err := range errs {
+		if err != nil {
+			return err
 		}
 	}
+	return nil
+}
+
+func (s *Service) pause(ctx context.Context, st *Status) (err error) {
 	st.Pause, err = s.Paused(ctx)
-	return st, err
+	return err
 }
 
 func (s *Service) counts(ctx context.Context, st *Status) error {
@@ -204,22 +219,25 @@ func (s *Service) oldest(ctx context.Context, st *Status) error {
 // flow counts the events of the last hour, as far as the newest ones go.
 func (s *Service) flow(ctx context.Context, st *Status) error {
 	byType := map[string]Flow{}
-	minute, hour := idAt(st.At.Add(-time.Minute)), idAt(st.At.Add(-time.Hour))
-	query := s.query(`SELECT event_type, COUNT(*), SUM(event_id >= ?), SUM(status = 2), SUM(status = 2 AND published_at >= ` + now + ` - INTERVAL 1 MINUTE)
-FROM (SELECT event_id, event_type, status, published_at FROM {outbox_event} FORCE INDEX (PRIMARY) WHERE event_id >= ? ORDER BY event_id DESC LIMIT ?) newest
-GROUP BY event_type`)
-	total := int64(0)
-	err := each(ctx, s.outbox, query, []any{minute, hour, flowRows}, func(rows *sql.Rows) error {
+	minute, first := idAt(st.At.Add(-time.Minute)), idAt(st.At.Add(-time.Hour))
+	// No derived table with a LIMIT: the servers would write its rows into a temporary one.
+	err := s.outbox.QueryRowContext(ctx, s.query("SELECT event_id FROM {outbox_event} FORCE INDEX (PRIMARY) WHERE event_id >= ? ORDER BY event_id DESC LIMIT 1 OFFSET ?"), first, flowRows-1).Scan(&first)
+	switch {
+	case err == nil:
+		st.Sampled = true
+	case !errors.Is(err, sql.ErrNoRows):
+		return fmt.Errorf("count the newest events: %w", err)
+	}
+	query := s.query("SELECT event_type, COUNT(*), SUM(event_id >= ?), SUM(status = 2), SUM(status = 2 AND published_at >= " + now + " - INTERVAL 1 MINUTE) FROM {outbox_event} FORCE INDEX (PRIMARY) WHERE event_id >= ? GROUP BY event_type")
+	err = each(ctx, s.outbox, query, []any{minute, first}, func(rows *sql.Rows) error {
 		var f Flow
 		err := rows.Scan(&f.Type, &f.WrittenHour, &f.WrittenMinute, &f.PublishedHour, &f.PublishedMinute)
-		total += f.WrittenHour
 		byType[f.Type] = f
 		return err
 	})
 	if err != nil {
 		return fmt.Errorf("count the newest events: %w", err)
 	}
-	st.Sampled = total >= flowRows
 	st.Flow = make([]Flow, 0, len(s.model.Events))
 	for _, e := range s.model.Events {
 		f := byType[e.Name.Text]

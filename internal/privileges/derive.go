@@ -34,7 +34,7 @@ func (d *deriver) add(table, privilege string, columns ...string) {
 var (
 	cast     = regexp.MustCompile(`(?i)CAST\(sqlc\.\w+\(\w+\) AS SIGNED\)|sqlc\.\w+\(\w+\)|'[^']*'`)
 	source   = regexp.MustCompile("(?:FROM|JOIN|INTO|UPDATE) `?([a-z_0-9]+)`?(?: AS)?(?: ([a-z]+)\\b)?")
-	word     = regexp.MustCompile("(?:\\b([a-z]+)\\.)?\\b([a-z_0-9]+)\\b")
+	word     = regexp.MustCompile(`(?:\b([a-z]+)\.)?\b([a-z_0-9]+)\b`)
 	inserted = regexp.MustCompile(`^INSERT INTO \S+ \(([^)]*)\)`)
 	assigned = regexp.MustCompile(`(?m)(?:^|,|SET|UPDATE)\s*([a-z_]+) = `)
 )

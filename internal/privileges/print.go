@@ -56,8 +56,12 @@ func (s Set) SQL(a Account) string {
 	for _, statement := range s.Statements(a) {
 		b.WriteString(statement + ";\n")
 	}
+	why := "to reconcile, to show business rows and to find events by them; SELECT of the primary key's columns too, where they are others"
+	if s.Role == Writer {
+		why = "to reconcile, which locks: UPDATE of a column too, or DELETE, which the business has"
+	}
 	for _, statement := range statements(s.Foreign, a) {
-		fmt.Fprintf(&b, "%s; -- to reconcile, which locks: UPDATE of a column too, or DELETE, which the business has\n", statement)
+		fmt.Fprintf(&b, "%s; -- %s\n", statement, why)
 	}
 	for _, e := range s.Extras {
 		fmt.Fprintf(&b, "-- For %s:\n", e.What)

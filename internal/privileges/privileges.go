@@ -80,12 +80,14 @@ func Of(m *spec.Model, server Server, role Role, consumer string) (Set, diag.Lis
 		set.Foreign = in.sources()
 	case Operator:
 		in.looks(d)
+		set.Foreign = in.sources()
 		for _, text := range in.mends() {
 			d.statement(text)
 		}
 		set.Extras = in.extras(server)
 	case Reader:
 		in.looks(d)
+		set.Foreign = in.sources()
 	case Migrator:
 		in.migrates(d)
 	}
@@ -99,8 +101,9 @@ func (m *model) stale(consumer string) bool {
 	})
 }
 
-// sources are the tables of ReconcileX. LOCK IN SHARE MODE takes SELECT, and a privilege to
-// change the table, which who inserts and updates the rows has anyway.
+// sources are the tables of ReconcileX, of outboxgen reconcile, and of find --request and show. The
+// first one's LOCK IN SHARE MODE takes SELECT, and a privilege to change the table, which who
+// inserts and updates the rows has anyway.
 func (m *model) sources() []Grant {
 	var out []Grant
 	for _, e := range m.Events {
