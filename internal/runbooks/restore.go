@@ -34,8 +34,11 @@ func (w *world) client(ctx context.Context, input []byte, name string, args ...s
 
 // backup is a dump of the database, or of some of its tables.
 func (w *world) backup(ctx context.Context, tables ...string) ([]byte, error) {
-	args := append([]string{"--single-transaction", w.name}, tables...)
-	dump := map[dbserver.Flavor]string{dbserver.MySQL: "mysqldump", dbserver.MariaDB: "mariadb-dump"}[w.opts.flavor]
+	dump, args := "mariadb-dump", []string{"--single-transaction"}
+	if w.opts.flavor == dbserver.MySQL { // whose dump can otherwise not be restored beside what it was made of
+		dump, args = "mysqldump", append(args, "--set-gtid-purged=OFF")
+	}
+	args = append(append(args, w.name), tables...)
 	fmt.Println("$", dump, quoted(args), ">backup.sql")
 	return w.client(ctx, nil, dump, args...)
 }
