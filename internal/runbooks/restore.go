@@ -108,10 +108,20 @@ func restoreAll(ctx context.Context, w *world) error {
 	if err := w.reconcile(ctx, 1, "--consumer-dsn", "sales-report="+before); err != nil {
 		return err
 	}
+	// The orders after the backup had the numbers up to 20.
+	if err := w.exec(ctx, "ALTER TABLE orders AUTO_INCREMENT = 1000"); err != nil {
+		return err
+	}
 	for _, name := range []string{"api", "relay", "consumers"} {
 		if err := w.start(name, w.bin, name); err != nil {
 			return err
 		}
+	}
+	if err := w.order(ctx, 1, 1); err != nil {
+		return err
+	}
+	if err := w.awaitCount(ctx, 1000, "SELECT MAX(id) FROM orders"); err != nil {
+		return err
 	}
 	if _, err := w.outboxgen(ctx, 0, "resume"); err != nil {
 		return err
