@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"net"
 	"os"
@@ -118,7 +119,7 @@ func await(ctx context.Context, bound time.Duration, what string, done func() (b
 		}
 		select {
 		case <-ctx.Done():
-			return fmt.Errorf("waited %v in vain until %s (last error: %w)", bound, what, err)
+			return errors.Join(fmt.Errorf("waited %v in vain until %s", bound, what), err)
 		case <-time.After(100 * time.Millisecond):
 		}
 	}
