@@ -25,6 +25,7 @@ func (a *app) opsCommands() []*cobra.Command {
 		a.statusCommand(), a.showCommand(), a.findCommand(), a.consumedCommand(), a.deadCommand(), a.parkedCommand(), a.auditCommand(),
 		a.doctorCommand(), a.reconcileCommand(),
 		a.pauseCommand(), a.resumeCommand(), a.purgeCommand(),
+		a.uiCommand(),
 	}
 }
 

@@ -95,3 +95,24 @@ func TestRepublishWhatHasChanged(t *testing.T) {
 		}
 	})
 }
+
+// A reader compares, and an operator with what doctor prints for it republishes: with SELECT on the
+// business rows, and what it takes to lock them.
+func TestRepublishUnderLeastPrivileges(t *testing.T) {
+	each(t, func(t *testing.T, server dbtest.Database, db *outbox.DB) {
+		lost, lagging := lanesKind.placed(t, db), lanesKind.placed(t, db)
+		mustExec(t, db, "INSERT INTO order_line (order_id, line_no, sku, quantity, unit_price) SELECT id, 1, 'apple', 2, 5 FROM orders")
+		mustExec(t, db, "DELETE FROM outbox_event WHERE event_id = ?", lost.String())
+		lanesKind.published(t, db, lagging)
+		consumed(t, db, planner, lagging, outbox.Applied)
+		args := []string{"--from", "1h", "--to", "0s", "--apply-delay", "1us"}
+		reader := as(t, server, "../../events.yaml", "reader", "SELECT (id, acceptance_event_id, created_at) ON orders")
+		if r, stderr, code := runReconcile(t, reader.DSN, args...); code != 1 || len(r.Findings) != 2 {
+			t.Errorf("a reader: %d %v\n%s", code, r.findings(), stderr)
+		}
+		operator := as(t, server, "../../events.yaml", "operator", "SELECT, UPDATE (version) ON orders", "SELECT ON order_line")
+		if r, stderr, code := runReconcile(t, operator.DSN, append(args, "--republish", "--yes")...); code != 1 || doneResults(r) != 2 {
+			t.Errorf("an operator: %d %+v\n%s", code, r.Republish, stderr)
+		}
+	})
+}

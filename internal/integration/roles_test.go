@@ -332,19 +332,3 @@ func operateParked(t *testing.T, operator *ops.Service, db *outbox.DB, must func
 	results, err = operator.Force(t.Context(), plan, "a test", ops.Pace{})
 	must("force", 1, results, err)
 }
-
-// outboxgen reconcile reads the table of source as a reader.
-func TestReconcileUnderLeastPrivileges(t *testing.T) {
-	each(t, func(t *testing.T, server dbtest.Database, db *outbox.DB) {
-		if outcome, err := outbox.InTx(t.Context(), db, func(tx *outbox.Tx) error { return placeOrder(t.Context(), tx, 1, "r-1", outbox.NewEventID()) }); outcome != outbox.Committed {
-			t.Fatal(outcome, err)
-		}
-		mustExec(t, db, "DELETE FROM outbox_event")
-		reader := as(t, server, lanesKind.config(), "reader")
-		now := time.Now().UTC()
-		r, stderr, code := runReconcile(t, reader.DSN, "--from", now.Add(-time.Hour).Format(time.RFC3339), "--to", now.Add(time.Minute).Format(time.RFC3339))
-		if code > 1 {
-			t.Errorf("%d %s %+v", code, stderr, r)
-		}
-	})
-}

@@ -16,7 +16,7 @@ var brokers = []struct{ name, client string }{
 }
 
 // testOnly are modules that only tests may bring in.
-var testOnly = []string{"github.com/nats-io/nats-server", "github.com/cloudevents/sdk-go", "github.com/google/go-cmp", "pgregory.net/rapid", "github.com/santhosh-tekuri/jsonschema"}
+var testOnly = []string{"github.com/nats-io/nats-server", "github.com/cloudevents/sdk-go", "github.com/google/go-cmp", "pgregory.net/rapid", "github.com/santhosh-tekuri/jsonschema", "github.com/chromedp/chromedp"}
 
 // telemetryModule comes with runtime/outboxotel and with nothing else.
 const telemetryModule = "go.opentelemetry.io"

@@ -113,11 +113,14 @@ var extras = []struct {
 	what string
 	sql  []string
 }{
-	{"parked redrive --force, which copies payloads", []string{
+	{"parked redrive --force and reconcile --republish, which copy payloads", []string{
 		"SELECT event_id, payload FROM {outbox_event} WHERE event_id = ?",
 		"INSERT INTO {consumed_event} (consumer_name, event_id, outcome, consumed_at) VALUES (?, ?, ?, ?)",
 		"INSERT INTO {parked_event} (consumer_name, event_id, event_type, kind, reason, attempts, attributes, headers, body, parked_at) " +
 			"VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?) ON DUPLICATE KEY UPDATE kind = VALUES(kind), reason = VALUES(reason), parked_at = VALUES(parked_at)",
+	}},
+	{"reconcile --republish, which writes events too", []string{
+		"INSERT INTO {outbox_event} (event_id, aggregate_type, aggregate_id, event_type, event_version, schema_version, payload, headers, created_at, available_at) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
 	}},
 	{"purge of discarded events and of the audit", []string{
 		"DELETE FROM {outbox_event} WHERE event_id = ? AND status = ?",
