@@ -136,7 +136,7 @@ func brokerDown(ctx context.Context, w *world) error {
 	case <-ctx.Done():
 	case <-time.After(20 * time.Second): // longer than a lease
 	}
-	if err := w.says(ctx, 0, []string{"oldest waiting"}, "status"); err != nil {
+	if err := w.says(ctx, 0, []string{"oldest waiting", "their broker doesn't answer"}, "status"); err != nil {
 		return err
 	}
 	if err := w.tail("relay", 3); err != nil {
