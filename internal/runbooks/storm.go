@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"io"
 	"net/http"
+	"strconv"
 	"strings"
 	"time"
 
@@ -57,23 +58,32 @@ func frozenWhilePublishing(ctx context.Context, w *world) error {
 	if err := w.mended(ctx); err != nil {
 		return err
 	}
-	return metrics.show(ctx, "outbox_relay_stale_marks_total", "outbox_consumer_duplicates_total")
+	return metrics.happened(ctx, "outbox_relay_stale_marks_total", "outbox_consumer_duplicates_total")
 }
 
-// redeliveries: consumers die over what they handle, and a relay freezes under load.
+// redeliveries: consumers die over what they handle, until one gets a message again that the dead one had
+// done with, and a relay freezes under load.
 func redeliveries(ctx context.Context, w *world) error {
 	metrics, err := w.withMetrics("relay", "consumers")
 	if err != nil {
 		return err
 	}
-	for range 3 {
-		if err := w.order(ctx, 1, 30); err != nil {
-			return err
+	again := func() (bool, error) {
+		if err := w.order(ctx, 1, 20); err != nil {
+			return false, err
 		}
 		w.kill("consumers")
 		if err := w.startWithMetrics("consumers", metrics); err != nil {
-			return err
+			return false, err
 		}
+		if err := w.awaitCount(ctx, w.lastOrder, reported); err != nil {
+			return false, err
+		}
+		n, err := metrics.sum(ctx, "outbox_consumer_duplicates_total")
+		return n > 0, err
+	}
+	if err := await(ctx, 2*time.Minute, "a message comes twice", again); err != nil {
+		return err
 	}
 	if err := freeze(w.processes["relay"].PID()); err != nil {
 		return err
@@ -93,7 +103,7 @@ func redeliveries(ctx context.Context, w *world) error {
 	if err := w.mended(ctx); err != nil {
 		return err
 	}
-	return metrics.show(ctx, "outbox_relay_stale_marks_total", "outbox_consumer_duplicates_total")
+	return metrics.happened(ctx, "outbox_consumer_duplicates_total")
 }
 
 // dedupRowsDeleted: somebody has emptied consumed_event. The effects are there, and what remembers
@@ -157,29 +167,56 @@ func (w *world) startWithMetrics(name string, all served) error {
 	return w.start(name, w.bin, name, "ORDERS_METRICS_ADDR="+all[name])
 }
 
-// show prints the series of some metrics that are above 0.
-func (s served) show(ctx context.Context, metrics ...string) error {
-	for name, addr := range s {
-		req, err := http.NewRequestWithContext(ctx, http.MethodGet, "http://"+addr+"/metrics", nil)
+// happened prints the series of some metrics that are above 0. A metric without one is an error:
+// a fault that did not happen has shown nothing.
+func (s served) happened(ctx context.Context, metrics ...string) error {
+	for _, m := range metrics {
+		n, err := s.sum(ctx, m)
 		if err != nil {
 			return err
 		}
-		res, err := http.DefaultClient.Do(req)
-		if err != nil {
-			return err
-		}
-		text, err := io.ReadAll(res.Body)
-		res.Body.Close()
-		if err != nil {
-			return err
-		}
-		for line := range strings.Lines(string(text)) {
-			for _, m := range metrics {
-				if strings.HasPrefix(line, m) && !strings.HasSuffix(line, " 0\n") {
-					fmt.Printf("%s: %s", name, line)
-				}
-			}
+		if n == 0 {
+			return fmt.Errorf("%s is 0: the fault did not happen", m)
 		}
 	}
 	return nil
+}
+
+// sum adds up the series of a metric, and prints those that are above 0.
+func (s served) sum(ctx context.Context, metric string) (total float64, err error) {
+	for name, addr := range s {
+		text, err := scrape(ctx, addr)
+		if err != nil {
+			return 0, err
+		}
+		for line := range strings.Lines(text) {
+			series, value, _ := strings.Cut(strings.TrimSpace(line), " ")
+			n, err := strconv.ParseFloat(value, 64)
+			if !strings.HasPrefix(series, metric) || err != nil || n == 0 {
+				continue
+			}
+			total += n
+			fmt.Printf("%s: %s\n", name, strings.TrimSpace(line))
+		}
+	}
+	return total, nil
+}
+
+// scrape waits for a process that has just begun.
+func scrape(ctx context.Context, addr string) (text string, err error) {
+	err = await(ctx, 20*time.Second, "a process serves its metrics", func() (bool, error) {
+		req, err := http.NewRequestWithContext(ctx, http.MethodGet, "http://"+addr+"/metrics", nil)
+		if err != nil {
+			return false, err
+		}
+		res, err := http.DefaultClient.Do(req)
+		if err != nil {
+			return false, err
+		}
+		defer res.Body.Close()
+		body, err := io.ReadAll(res.Body)
+		text = string(body)
+		return err == nil, err
+	})
+	return text, err
 }
