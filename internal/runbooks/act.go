@@ -112,10 +112,11 @@ func (w *world) count(ctx context.Context, query string, args ...any) (n int, er
 	return n, err
 }
 
-// awaitCount waits until the database counts so many.
+// awaitCount waits until the database counts so many: longer than the minute for which a relay that
+// was frozen in the middle of a claim keeps its locks.
 func (w *world) awaitCount(ctx context.Context, want int, query string) error {
 	var last int
-	err := await(ctx, time.Minute, fmt.Sprintf("%s is %d", query, want), func() (bool, error) {
+	err := await(ctx, 2*time.Minute, fmt.Sprintf("%s is %d", query, want), func() (bool, error) {
 		n, err := w.count(ctx, query)
 		last = n
 		return n == want, err
