@@ -2,6 +2,9 @@ package main
 
 import (
 	"context"
+	"os"
+	"path/filepath"
+	"strings"
 	"time"
 )
 
@@ -82,9 +85,13 @@ func pauseForgotten(ctx context.Context, w *world) error {
 	return w.mended(ctx)
 }
 
-// pauseHolds waits until the relays have seen the pause and hold no lease.
+// pauseHolds waits until the relay has seen the pause and no lease is held.
 func (w *world) pauseHolds(ctx context.Context) error {
-	return await(ctx, 30*time.Second, "no lease is held", func() (bool, error) {
+	return await(ctx, 30*time.Second, "the relay stands still", func() (bool, error) {
+		log, err := os.ReadFile(filepath.Join(w.dir, "relay.log"))
+		if err != nil || !strings.Contains(string(log), "claims are paused") {
+			return false, err
+		}
 		return w.quietly(ctx, "no lease is held", "status")
 	})
 }
