@@ -113,6 +113,10 @@ consumerproof: setup ## Kill consumers, poison a queue and take the database awa
 broker-faults: setup ## Break real brokers in the middle of 20,000 events and read them back (BROKER=nats, rabbitmq, kafka or kfake, DB=, EVENTS=; a quarter of an hour)
 	$(WITH_SERVERS) $(if $(DB),-$(DB)) -- go run ./internal/brokerfaults $(if $(BROKER),-broker $(BROKER)) $(if $(EVENTS),-events $(EVENTS)) $(FAULT_ARGS)
 
+.PHONY: runbooks
+runbooks: setup ## Carry out docs/operations.md with its faults injected, five minutes (DB=, BROKER=nats or rabbitmq, RUNBOOKS_ARGS='-run REGEXP')
+	go run ./internal/runbooks $(if $(DB),-db $(DB)) $(if $(BROKER),-broker $(BROKER)) $(RUNBOOKS_ARGS)
+
 SIM = go test -count=1 -timeout 5h -run TestPlans ./internal/sim
 
 .PHONY: sim

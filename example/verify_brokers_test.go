@@ -1,12 +1,14 @@
 package example
 
 import (
+	"context"
 	"testing"
 
 	"github.com/outboxgen/outboxgen/example/broker"
 	"github.com/outboxgen/outboxgen/internal/brokers"
 	"github.com/outboxgen/outboxgen/internal/dbserver"
 	"github.com/outboxgen/outboxgen/internal/dbtest"
+	"github.com/outboxgen/outboxgen/runtime/outbox"
 	"github.com/outboxgen/outboxgen/runtime/outboxtest"
 )
 
@@ -31,7 +33,8 @@ func TestVerifyOnBrokers(t *testing.T) {
 			if cfg.Publisher, err = carrier.Publisher(); err != nil {
 				t.Fatal(err)
 			}
-			cfg.Subscribe, cfg.Broker = carrier.Subscribe, server.What
+			cfg.Broker = server.What
+			cfg.Subscribe = func(ctx context.Context, h outbox.Handler) error { return carrier.Subscribe(ctx, h, nil) }
 			outboxtest.Verify(t, cfg)
 		})
 	}

@@ -21,8 +21,8 @@ type Broker interface {
 	// Publisher is for a relay. Call it once.
 	Publisher() (outbox.Publisher, error)
 
-	// Subscribe runs a consumer until ctx ends.
-	Subscribe(ctx context.Context, h outbox.Handler) error
+	// Subscribe runs a consumer until ctx ends. stats may be nil.
+	Subscribe(ctx context.Context, h outbox.Handler, stats *outbox.SubscribeStats) error
 
 	// Close ends the connection, after the publisher and the subscriptions.
 	Close()

@@ -38,9 +38,10 @@ func (b *kafkaBroker) Publisher() (p outbox.Publisher, err error) {
 	return b.publisher, err
 }
 
-func (b *kafkaBroker) Subscribe(ctx context.Context, h outbox.Handler) error {
+func (b *kafkaBroker) Subscribe(ctx context.Context, h outbox.Handler, stats *outbox.SubscribeStats) error {
 	return kafka.Subscribe(ctx, b.cluster, h, kafka.SubscribeConfig{
 		Topology: orderevents.Topology(),
+		Stats:    stats,
 	})
 }
 

@@ -46,10 +46,11 @@ func (b *natsBroker) Publisher() (outbox.Publisher, error) {
 	return natsjs.NewPublisher(b.js, natsjs.PublisherConfig{Topology: orderevents.Topology()})
 }
 
-func (b *natsBroker) Subscribe(ctx context.Context, h outbox.Handler) error {
+func (b *natsBroker) Subscribe(ctx context.Context, h outbox.Handler, stats *outbox.SubscribeStats) error {
 	return natsjs.Subscribe(ctx, b.js, h, natsjs.SubscribeConfig{
 		Topology: orderevents.Topology(),
 		AckWait:  ackWait,
+		Stats:    stats,
 	})
 }
 

@@ -34,8 +34,8 @@ func (b *rabbitBroker) Publisher() (p outbox.Publisher, err error) {
 	return b.publisher, err
 }
 
-func (b *rabbitBroker) Subscribe(ctx context.Context, h outbox.Handler) error {
-	return rabbitmq.Subscribe(ctx, b.connector, h, rabbitmq.SubscribeConfig{Topology: orderevents.Topology()})
+func (b *rabbitBroker) Subscribe(ctx context.Context, h outbox.Handler, stats *outbox.SubscribeStats) error {
+	return rabbitmq.Subscribe(ctx, b.connector, h, rabbitmq.SubscribeConfig{Topology: orderevents.Topology(), Stats: stats})
 }
 
 func (b *rabbitBroker) Close() {

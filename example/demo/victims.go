@@ -166,7 +166,7 @@ func (p *fatalPublisher) Publish(ctx context.Context, messages []outbox.Envelope
 // and one message at a time, so that its last words count everything that it did.
 func runConsumerVictim(ctx context.Context, db *outbox.DB, carrier broker.Broker) error {
 	planner := orderevents.NewNotificationPlanner(db, &notificationplanner.Handler{}, &upcasts.Upcaster{}, &outbox.ConsumerConfig{Concurrency: 1})
-	return carrier.Subscribe(ctx, &fatalHandler{Consumer: planner})
+	return carrier.Subscribe(ctx, &fatalHandler{Consumer: planner}, nil)
 }
 
 // fatalHandler kills its process between the consumer's commit and the acknowledgement.

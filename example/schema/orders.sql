@@ -13,7 +13,9 @@ CREATE TABLE orders (
   created_at            DATETIME(6) NOT NULL,
   PRIMARY KEY (id),
   -- The entry's idempotency key: a repeated request finds the order of the first.
-  CONSTRAINT uq_orders_request UNIQUE (tenant_id, request_id)
+  CONSTRAINT uq_orders_request UNIQUE (tenant_id, request_id),
+  -- For outboxgen reconcile: which order an event is of.
+  KEY ix_orders_acceptance_event (acceptance_event_id)
 ) ENGINE=InnoDB DEFAULT CHARSET=utf8mb4;
 
 CREATE TABLE order_line (

@@ -86,7 +86,7 @@ func (c *effects) start(ctx context.Context, t *tracker) (stop func() error, err
 	c.consumer = orderevents.NewSalesReport(p.DB, effectHandler{}, &upcasts.Upcaster{}, &outbox.ConsumerConfig{Concurrency: 8})
 	ctx, cancel := context.WithCancel(ctx)
 	done := make(chan error, 1)
-	go func() { done <- c.carrier.Subscribe(ctx, trackedHandler{c.consumer, t}) }()
+	go func() { done <- c.carrier.Subscribe(ctx, trackedHandler{c.consumer, t}, nil) }()
 	return func() error {
 		cancel()
 		return errors.Join(<-done, p.Close())

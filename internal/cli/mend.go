@@ -56,13 +56,10 @@ func (f *selectFlags) selection(args []string, now time.Time) (ops.Selection, er
 	if f.rate < 0 || f.limit < 0 {
 		return sel, hinted{errors.New("--rate and --limit are no negative numbers"), "leave the flag out for its default"}
 	}
-	if f.aggregate != "" {
-		var found bool
-		if sel.AggregateType, sel.AggregateID, found = strings.Cut(f.aggregate, "/"); !found || sel.AggregateType == "" || sel.AggregateID == "" {
-			return sel, hinted{fmt.Errorf("--aggregate %q is not a type and an id", f.aggregate), "write them with a slash between: order/123"}
-		}
-	}
 	var err error
+	if sel.AggregateType, sel.AggregateID, err = splitAggregate(f.aggregate); err != nil {
+		return sel, err
+	}
 	if sel.Before, err = moment("before", f.before, now); err != nil {
 		return sel, err
 	}
@@ -192,14 +189,11 @@ func resultTable(t *tableWriter, verb string, results []ops.Result) {
 func notAll(results []ops.Result) error {
 	for _, r := range results {
 		if !r.Done {
-			return errUnmended
+			return errReported
 		}
 	}
 	return nil
 }
-
-// errUnmended ends a command whose output says it all with exit code 1.
-var errUnmended = errors.New("not everything was done")
 
 func counted(n int, what string) string {
 	if n == 1 {

@@ -9,6 +9,7 @@ import (
 	"strings"
 	"text/tabwriter"
 	"unicode"
+	"unicode/utf16"
 
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
@@ -20,7 +21,12 @@ import (
 
 // opsCommands are those that look into the tables of a running service, and mend them.
 func (a *app) opsCommands() []*cobra.Command {
-	return []*cobra.Command{a.uiCommand(), a.pauseCommand(), a.resumeCommand()}
+	return []*cobra.Command{
+		a.statusCommand(), a.showCommand(), a.findCommand(), a.consumedCommand(), a.deadCommand(), a.parkedCommand(), a.auditCommand(),
+		a.doctorCommand(), a.reconcileCommand(),
+		a.pauseCommand(), a.resumeCommand(), a.purgeCommand(),
+		a.uiCommand(),
+	}
 }
 
 // opsFlags say where the tables of a running service are.
@@ -36,13 +42,20 @@ func (o *opsFlags) register(flags *pflag.FlagSet) {
 
 // service opens the databases of a command, and returns what closes them.
 func (a *app) service(cmd *cobra.Command, o opsFlags) (*ops.Service, func(), error) {
-	if err := checkGiven(cmd, "dsn"); err != nil {
-		return nil, nil, err
-	}
-	m, err := a.model()
+	m, in, closeAll, err := a.databases(cmd, o)
 	if err != nil {
 		return nil, nil, err
 	}
+	s, err := ops.New(m, in)
+	if err != nil {
+		closeAll()
+		return nil, nil, opsError(err)
+	}
+	return s, closeAll, nil
+}
+
+// databases opens those of a command, and returns what closes them.
+func (a *app) databases(cmd *cobra.Command, o opsFlags) (*spec.Model, ops.Databases, func(), error) {
 	var in ops.Databases
 	closeAll := func() {
 		if in.Outbox != nil {
@@ -52,20 +65,21 @@ func (a *app) service(cmd *cobra.Command, o opsFlags) (*ops.Service, func(), err
 			db.Close()
 		}
 	}
+	if err := checkGiven(cmd, "dsn"); err != nil {
+		return nil, in, nil, err
+	}
+	m, err := a.model()
+	if err != nil {
+		return nil, in, nil, err
+	}
 	if in.Outbox, err = dsn.Open(o.dsn); err != nil {
-		return nil, nil, withHint(err)
+		return nil, in, nil, withHint(err)
 	}
-	in.Consumers, err = o.openConsumers()
-	if err == nil {
-		s, err := ops.New(m, in)
-		if err == nil {
-			return s, closeAll, nil
-		}
+	if in.Consumers, err = o.openConsumers(); err != nil {
 		closeAll()
-		return nil, nil, opsError(err)
+		return nil, in, nil, err
 	}
-	closeAll()
-	return nil, nil, err
+	return m, in, closeAll, nil
 }
 
 // openConsumers opens the databases of --consumer-dsn.
@@ -107,15 +121,24 @@ func opsError(err error) error {
 	if errors.As(err, &unknown) && len(unknown.Have) > 0 {
 		return hinted{err, orNearest("there are: "+strings.Join(unknown.Have, ", "), unknown.Name, unknown.Have)}
 	}
+	if option := (*ops.OptionError)(nil); errors.As(err, &option) {
+		return hinted{err, option.Hint}
+	}
+	if hint := ops.Hint(err); hint != "" {
+		return hinted{err, hint}
+	}
 	return err
 }
 
 // printData prints what a command found: an object for programs, or whatever table does for people.
 func (a *app) printData(data any, table func(*tableWriter)) error {
 	if a.format == formatJSON {
-		enc := json.NewEncoder(a.stdout)
-		enc.SetIndent("", "  ")
-		return enc.Encode(data)
+		text, err := json.MarshalIndent(data, "", "  ")
+		if err != nil {
+			return err
+		}
+		_, err = fmt.Fprintln(a.stdout, escaped(string(text)))
+		return err
 	}
 	t := &tableWriter{w: tabwriter.NewWriter(a.stdout, 0, 0, 2, ' ', 0)}
 	table(t)
@@ -144,4 +167,22 @@ func printable(text string) string {
 		}
 		return r
 	}, text)
+}
+
+// escaped writes in JSON's own way what JSON leaves as it is and a terminal may obey: C1
+// controls, and marks that turn the direction of text.
+func escaped(text string) string {
+	var b strings.Builder
+	for _, r := range text {
+		switch {
+		case r == '\n' || r == ' ' || unicode.IsPrint(r):
+			b.WriteRune(r)
+		case r > 0xffff:
+			high, low := utf16.EncodeRune(r)
+			fmt.Fprintf(&b, "\\u%04x\\u%04x", high, low)
+		default:
+			fmt.Fprintf(&b, "\\u%04x", r)
+		}
+	}
+	return b.String()
 }

@@ -8,6 +8,7 @@ import (
 	"github.com/outboxgen/outboxgen/internal/export"
 	"github.com/outboxgen/outboxgen/internal/fileset"
 	"github.com/outboxgen/outboxgen/internal/gogen"
+	"github.com/outboxgen/outboxgen/internal/rebuild"
 	"github.com/outboxgen/outboxgen/internal/spec"
 	"github.com/outboxgen/outboxgen/internal/sqlcrun"
 	"github.com/outboxgen/outboxgen/internal/sqlgen"
@@ -42,6 +43,7 @@ func (a *app) plan(ctx context.Context, p *project, force bool) (plan, error) {
 		return plan{}, found(problems)
 	}
 	sql, problems := sqlgen.Generate(model)
+	problems = append(problems, rebuild.Problems(model)...)
 	problems = append(problems, p.module.checkGoTypes(model)...)
 	if len(problems) > 0 {
 		return plan{}, found(problems)

@@ -87,6 +87,8 @@ func (a *app) parkedRedriveCommand() *cobra.Command {
 	var o opsFlags
 	var f selectFlags
 	var await time.Duration
+	var force bool
+	var reason string
 	cmd := &cobra.Command{
 		Use:   "redrive CONSUMER [EVENT-ID...]",
 		Short: "Let a consumer handle its parked events again, once their cause is gone",
@@ -97,9 +99,17 @@ An event that fails again stays parked, with the new reason.
 
 Without --yes nothing is changed. However many people ask, each event is handed over once
 for it. The command waits for what comes of it, as long as --wait says.
+
+Of an event that the consumer has processed it only says so. With --force the event is
+taken from the outbox and delivered anew, to this consumer alone: the handler runs again, and
+its effect happens a second time.
+
 Ends with exit code 1 when an event was not applied.`,
 		Args: needsConsumer,
 		RunE: func(cmd *cobra.Command, args []string) error {
+			if force {
+				return a.force(cmd, o, f, args, reason, await)
+			}
 			return a.mendParked(cmd, o, f, args, "handed to "+args[0]+" again", func(ctx context.Context, s *ops.Service, plan ops.Plan) ([]ops.Result, error) {
 				return a.redriveParked(ctx, s, plan, f, await)
 			})
@@ -107,6 +117,8 @@ Ends with exit code 1 when an event was not applied.`,
 	}
 	o.register(cmd.Flags())
 	f.register(cmd.Flags(), true)
+	cmd.Flags().BoolVar(&force, "force", false, "hand over events that were processed before, by their ids")
+	cmd.Flags().StringVar(&reason, "reason", "", "with --force: why, for the audit")
 	cmd.Flags().DurationVar(&await, "wait", time.Minute, "how long to wait for the consumer's processes; 0 not to")
 	return cmd
 }
@@ -170,6 +182,11 @@ func (a *app) redriveParked(ctx context.Context, s *ops.Service, plan ops.Plan, 
 		return nil, err
 	}
 	results, err := s.RedriveParked(ctx, plan, f.pace(nil))
+	return a.awaitAsked(ctx, s, plan.Consumer, since, results, err, await)
+}
+
+// awaitAsked waits for those of results that were asked for.
+func (a *app) awaitAsked(ctx context.Context, s *ops.Service, consumer string, since int64, results []ops.Result, err error, await time.Duration) ([]ops.Result, error) {
 	var asked []uuid.UUID
 	for _, r := range results {
 		if r.Done {
@@ -179,7 +196,7 @@ func (a *app) redriveParked(ctx context.Context, s *ops.Service, plan ops.Plan, 
 	if err != nil || len(asked) == 0 || await <= 0 {
 		return results, err
 	}
-	return a.awaitRedrives(ctx, s, plan.Consumer, since, results, asked, await)
+	return a.awaitRedrives(ctx, s, consumer, since, results, asked, await)
 }
 
 // awaitRedrives replaces the results of those that were asked for by what came of them.

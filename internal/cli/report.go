@@ -17,6 +17,9 @@ const (
 
 var formats = []string{formatText, formatJSON, formatGitHub}
 
+// errReported ends a command with exit code 1 that has printed its findings itself.
+var errReported = errors.New("there are findings")
+
 // findings end a command with exit code 1.
 type findings struct{ list diag.List }
 

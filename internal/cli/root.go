@@ -71,10 +71,20 @@ func (a *app) root() *cobra.Command {
 	flags.StringVarP(&a.config, "config", "f", defaultConfig, "the file that describes the events; paths in it count from its folder")
 	flags.StringVar(&a.format, "format", formatText, "how findings and answers are printed: text (or table), json or github")
 	flags.BoolVarP(&a.verbose, "verbose", "v", false, "say what is done and why, on stderr")
-	root.AddCommand(a.initCommand(), a.generateCommand(), a.checkCommand(), a.lockCommand(), a.breakingCommand(), a.schemaCommand(),
-		a.lintCommand(), a.explainCommand(), a.importCommand(), a.addCommand(), a.exportCommand(), a.docsCommand(), a.versionCommand())
-	root.AddCommand(a.opsCommands()...)
+	addGroup(root, "Describe events:", a.initCommand(), a.addCommand(), a.importCommand(), a.lintCommand(), a.explainCommand(), a.docsCommand(), a.exportCommand())
+	addGroup(root, "Generate, and change what is published:", a.generateCommand(), a.checkCommand(), a.lockCommand(), a.breakingCommand(), a.schemaCommand())
+	addGroup(root, "Operate a running service:", a.opsCommands()...)
+	root.AddCommand(a.versionCommand())
 	return root
+}
+
+// addGroup adds commands that help lists together.
+func addGroup(root *cobra.Command, title string, commands ...*cobra.Command) {
+	root.AddGroup(&cobra.Group{ID: title, Title: title})
+	for _, cmd := range commands {
+		cmd.GroupID = title
+		root.AddCommand(cmd)
+	}
 }
 
 // helpCommand is cobra's, but that a command which isn't there is an error.
@@ -188,7 +198,7 @@ func (a *app) exit(err error) int {
 	switch {
 	case err == nil:
 		return exitClean
-	case errors.Is(err, errUnmended):
+	case errors.Is(err, errReported):
 		return exitFindings
 	case errors.As(err, &found):
 		if err := a.report(found.list); err != nil {

@@ -44,13 +44,18 @@ type Severity int
 const (
 	SeverityError   Severity = iota
 	SeverityWarning          // the input works, and something about it should be otherwise
+	SeverityNote             // worth knowing, and nothing to repair
 )
 
 func (s Severity) String() string {
-	if s == SeverityWarning {
+	switch s {
+	case SeverityWarning:
 		return "warning"
+	case SeverityNote:
+		return "note"
+	default:
+		return "error"
 	}
-	return "error"
 }
 
 // Diagnostic is one finding.

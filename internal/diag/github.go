@@ -18,10 +18,18 @@ func GitHub(w io.Writer, l List) error {
 			properties = append(properties, "file="+escapeProperty(d.Pos.File))
 		}
 		properties = append(properties, place(d)...)
-		fmt.Fprintf(&b, "::%s %s::%s\n", d.Severity, strings.Join(properties, ","), escapeData(body(d)))
+		fmt.Fprintf(&b, "::%s %s::%s\n", command(d.Severity), strings.Join(properties, ","), escapeData(body(d)))
 	}
 	_, err := io.WriteString(w, b.String())
 	return err
+}
+
+// command is a severity as GitHub calls it.
+func command(s Severity) string {
+	if s == SeverityNote {
+		return "notice"
+	}
+	return s.String()
 }
 
 // place gives the numbers GitHub knows. An end column counts only on the line

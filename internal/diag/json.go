@@ -13,7 +13,7 @@ type jsonDiagnostic struct {
 	Col      int           `json:"col"`
 	EndLine  int           `json:"end_line"` // 0: not known
 	EndCol   int           `json:"end_col"`
-	Severity string        `json:"severity"` // "error" or "warning"
+	Severity string        `json:"severity"` // "error", "warning" or "note"
 	Rule     string        `json:"rule"`
 	Message  string        `json:"message"`
 	Hint     string        `json:"hint"`

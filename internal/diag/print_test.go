@@ -20,6 +20,7 @@ func sample() List {
 		{Pos: Pos{File: "events.yaml"}, Rule: "unreadable-file", Message: "the file cannot be read"},
 		{Rule: "no-place", Message: "write list<T>"},
 		{Severity: SeverityWarning, Pos: p(12, 3), Rule: "doc-missing", Message: "no doc"},
+		{Severity: SeverityNote, Rule: "looked-at", Message: "all of it"},
 	}
 }
 
@@ -36,12 +37,14 @@ a,b/events.yaml:9:1: 100% twice ::error::not a command [duplicate-key]
 events.yaml: the file cannot be read [unreadable-file]
 write list<T> [no-place]
 a,b/events.yaml:12:3: warning: no doc [doc-missing]
+note: all of it [looked-at]
 `},
 		{"github", GitHub, `::error title=unknown-type,file=a%2Cb/events.yaml,line=3,col=5,endLine=3,endColumn=9::unknown type "strng"%0Ahint: did you mean "string"?
 ::error title=duplicate-key,file=a%2Cb/events.yaml,line=9,col=1::100%25 twice%0A::error::not a command%0Aa,b/events.yaml:2:1: first declared here
 ::error title=unreadable-file,file=events.yaml::the file cannot be read
 ::error title=no-place::write list<T>
 ::warning title=doc-missing,file=a%2Cb/events.yaml,line=12,col=3::no doc
+::notice title=looked-at::all of it
 `},
 	}
 	for _, tt := range tests {
@@ -107,7 +110,7 @@ func TestErr(t *testing.T) {
 		t.Errorf("no findings are the error %v", err)
 	}
 	var l List
-	if err := sample().Err(); !errors.As(err, &l) || len(l) != 5 {
+	if err := sample().Err(); !errors.As(err, &l) || len(l) != 6 {
 		t.Errorf("findings do not come back from %v", err)
 	}
 }

@@ -47,6 +47,7 @@ func (b broker) headers(m *spec.Model) object {
 	if m.Exports.SchemaBase.Text != "" {
 		properties.set(b.prefix+"dataschema", attribute(member{"format", "uri"}))
 	}
+	properties.set(b.prefix+"repeatcause", attribute(member{"description", "Why the message may be a repeat, for metrics; usually absent."}))
 	for _, name := range []string{b.prefix + "traceparent", b.prefix + "tracestate", "traceparent", "tracestate"} {
 		properties.set(name, attribute())
 	}

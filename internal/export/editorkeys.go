@@ -122,6 +122,7 @@ func eventTables() []table {
 			{"event_id", "The column that keeps the event's id.", named(nameColumn)},
 			{"aggregate_id", "The column of the aggregate's id.", named(nameColumn)},
 			{"created_at", "The column of when it happened.", named(nameColumn)},
+			{"rebuild", "A file with one SELECT that makes the payload anew of an event id, for outboxgen reconcile --republish.", ref("path")},
 		}, []string{"table", "request", "event_id", "aggregate_id", "created_at"}, nil},
 		{"version", []key{
 			docKey, oldKey,

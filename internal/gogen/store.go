@@ -59,6 +59,7 @@ func leaseQueries() []query {
 		{name: "RecordFailure", result: "none"},
 		{name: "DeleteFailures", result: "none"},
 		{name: "CountWaiting", noParams: true, result: "Waiting"},
+		{name: "CountDead", noParams: true, result: "int64"},
 		{name: "KeepRelayAlive", result: "none"},
 		{name: "EndRelay", result: "none"},
 		{name: "RelayAliveUntil", result: "int64"},
@@ -90,6 +91,7 @@ func (g *generator) storeFile() *file {
 		))
 	f.lookupEvent()
 	f.lookupConsumed()
+	f.countParked()
 	f.adapter("storeQueries", store, queries)
 	return f
 }
@@ -189,6 +191,23 @@ func (f *file) lookupConsumed() {
 			))),
 		ifErr(f.outbox("Consumption").Values(), jen.Err()),
 		jen.Return(f.outbox("NewConsumption").Call(f.outbox("ConsumptionRow").Call(jen.Id("row"))), jen.Nil()),
+	))
+}
+
+func (f *file) countParked() {
+	counts := jen.Map(jen.String()).Int64()
+	f.add(docComment(
+		wrap("CountParked returns how many parked events each consumer has, by its name; one that has none is left out. "+
+			"db is the consumers' database. It reads an index, and is meant for a gauge that is read every few seconds."),
+	), "func CountParked", jen.Func().Id("CountParked").Params(
+		jen.Id("ctx").Add(f.qual("context", "Context")), jen.Id("db").Add(f.outbox("DBTX")),
+	).Params(counts, jen.Error()).Block(
+		jen.List(jen.Id("rows"), jen.Err()).Op(":=").Add(f.queries("db")).Dot("CountParked").Call(jen.Id("ctx")),
+		ifErr(jen.Nil(), jen.Err()),
+		jen.Id("out").Op(":=").Make(counts.Clone(), jen.Len(jen.Id("rows"))),
+		jen.For(jen.List(jen.Id("_"), jen.Id("row")).Op(":=").Range().Id("rows")).Block(
+			jen.Id("out").Index(jen.Id("row").Dot("ConsumerName")).Op("=").Id("row").Dot("Parked")),
+		jen.Return(jen.Id("out"), jen.Nil()),
 	))
 }
 

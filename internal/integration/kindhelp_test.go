@@ -66,7 +66,7 @@ func (k kind) state(t testing.TB, db *outbox.DB, id uuid.UUID) outbox.EventState
 func (k kind) expire(t testing.TB, db *outbox.DB) {
 	t.Helper()
 	if k.ordered {
-		mustExec(t, db, "UPDATE outbox_lane SET lease_until = UTC_TIMESTAMP(6) - INTERVAL 1 SECOND WHERE lease_owner <> ''")
+		mustExec(t, db, "UPDATE outbox_lane SET lease_until = UTC_TIMESTAMP(6) WHERE lease_owner <> ''")
 		mustExec(t, db, "UPDATE outbox_event SET next_attempt_at = '1970-01-01' WHERE status = 0")
 		return
 	}

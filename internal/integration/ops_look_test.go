@@ -153,12 +153,18 @@ func TestMillionRows(t *testing.T) {
 		fillMillion(t, k, db)
 		s := operations(t, k, server)
 		var some string
-		if err := db.QueryRowContext(t.Context(), "SELECT event_id FROM outbox_event ORDER BY event_id DESC LIMIT 1 OFFSET 500").Scan(&some); err != nil {
+		if err := db.QueryRowContext(t.Context(), "SELECT event_id FROM outbox_event WHERE status = 2 ORDER BY event_id DESC LIMIT 1 OFFSET 500").Scan(&some); err != nil {
 			t.Fatal(err)
 		}
 		for name, view := range map[string]func(context.Context) (any, error){
-			"status":       func(ctx context.Context) (any, error) { return s.Status(ctx) },
-			"show":         func(ctx context.Context) (any, error) { return s.Show(ctx, uuid.MustParse(some)) },
+			"status": func(ctx context.Context) (any, error) { return s.Status(ctx) },
+			"show": func(ctx context.Context) (any, error) {
+				life, err := s.Show(ctx, uuid.MustParse(some))
+				if err == nil && life.Event == nil {
+					err = errors.New("the event was not found")
+				}
+				return life, err
+			},
 			"find":         func(ctx context.Context) (any, error) { return s.Find(ctx, ops.Query{}) },
 			"find type":    func(ctx context.Context) (any, error) { return s.Find(ctx, ops.Query{Type: "order.cancelled"}) },
 			"find pending": func(ctx context.Context) (any, error) { return s.Find(ctx, ops.Query{Status: "pending"}) },
@@ -166,9 +172,16 @@ func TestMillionRows(t *testing.T) {
 			"find aggregate": func(ctx context.Context) (any, error) {
 				return s.Find(ctx, ops.Query{AggregateType: "order", AggregateID: "77"})
 			},
-			"dead":   func(ctx context.Context) (any, error) { return s.Dead(ctx, ops.DeadQuery{}) },
-			"parked": func(ctx context.Context) (any, error) { return s.Parked(ctx, ops.ParkedQuery{}) },
-			"audit":  func(ctx context.Context) (any, error) { return s.Audit(ctx, ops.AuditQuery{}) },
+			"consumed": func(ctx context.Context) (any, error) {
+				return s.Consumed(ctx, s.Model().Consumers[0].Name.Text, uuid.MustParse(some))
+			},
+			"overtaken": func(ctx context.Context) (any, error) {
+				return s.Overtaken(ctx, ops.Event{AggregateType: "order", AggregateID: "77", AggregateVersion: 1})
+			},
+			"show unknown": func(ctx context.Context) (any, error) { return s.Show(ctx, outbox.NewEventID()) },
+			"dead":         func(ctx context.Context) (any, error) { return s.Dead(ctx, ops.DeadQuery{}) },
+			"parked":       func(ctx context.Context) (any, error) { return s.Parked(ctx, ops.ParkedQuery{}) },
+			"audit":        func(ctx context.Context) (any, error) { return s.Audit(ctx, ops.AuditQuery{}) },
 		} {
 			var took [2]time.Duration
 			for i := range took {

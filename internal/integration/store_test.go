@@ -4,8 +4,6 @@ import (
 	"context"
 	"database/sql"
 	"errors"
-	"os"
-	"strings"
 	"testing"
 	"time"
 
@@ -53,6 +51,11 @@ func TestStore(t *testing.T) {
 }
 
 func (k kind) harness(t *testing.T, db *outbox.DB) storesuite.Harness {
+	return k.harnessOf(t, db, db, db)
+}
+
+// harnessOf has a pool for each role: the test's own, that of writers and the relay's.
+func (k kind) harnessOf(t *testing.T, db, writer, relay *outbox.DB) storesuite.Harness {
 	mustExec(t, db, "DELETE FROM outbox_event")
 	mustExec(t, db, "DELETE FROM outbox_failure")
 	mustExec(t, db, "DELETE FROM outbox_relay")
@@ -63,7 +66,7 @@ func (k kind) harness(t *testing.T, db *outbox.DB) storesuite.Harness {
 	write := func(t *testing.T, n int, order func() int64, opts ...outbox.WriteOptions) []uuid.UUID {
 		t.Helper()
 		ids := make([]uuid.UUID, n)
-		outcome, err := outbox.InTx(t.Context(), db, func(tx *outbox.Tx) error {
+		outcome, err := outbox.InTx(t.Context(), writer, func(tx *outbox.Tx) error {
 			for i := range ids {
 				ids[i] = outbox.NewEventID()
 				version++
@@ -80,8 +83,8 @@ func (k kind) harness(t *testing.T, db *outbox.DB) storesuite.Harness {
 	}
 	next := func() int64 { order++; return order }
 	return storesuite.Harness{
-		Store:   k.newStore(db),
-		Reopen:  func(*testing.T) outbox.Store { return k.newStore(db) },
+		Store:   k.newStore(relay),
+		Reopen:  func(*testing.T) outbox.Store { return k.newStore(relay) },
 		Ordered: k.ordered,
 		Deletes: k.deletes,
 		Write:   func(t *testing.T, n int) []uuid.UUID { return write(t, n, next) },
@@ -93,7 +96,7 @@ func (k kind) harness(t *testing.T, db *outbox.DB) storesuite.Harness {
 		},
 		WriteOpen: func(t *testing.T) (uuid.UUID, func()) {
 			id := outbox.NewEventID()
-			tx, err := db.BeginTx(context.WithoutCancel(t.Context()), nil)
+			tx, err := writer.BeginTx(context.WithoutCancel(t.Context()), nil)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -108,7 +111,7 @@ func (k kind) harness(t *testing.T, db *outbox.DB) storesuite.Harness {
 			}
 		},
 		State: func(t *testing.T, id uuid.UUID) outbox.EventState {
-			s, err := k.lookup(t.Context(), db, id)
+			s, err := k.lookup(t.Context(), writer, id)
 			switch {
 			case errors.Is(err, sql.ErrNoRows):
 				return outbox.EventState{EventID: id.String(), State: "GONE"}
@@ -175,44 +178,6 @@ func TestZeroDatesDoNotStopClaims(t *testing.T) {
 		b, err := orderevents.NewStore(db).Claim(t.Context(), outbox.ClaimRequest{Owner: storesuite.NewOwner(), Limit: 10, Lease: time.Minute})
 		if err != nil || len(b.Events) != 2 || b.Events[1].Envelope.ID != ids[0] {
 			t.Errorf("claimed %+v, %v", b, err)
-		}
-	})
-}
-
-// What docs/guarantees.md says of dead events works as it stands there.
-func TestDeadEventMadeDueByHand(t *testing.T) {
-	guide, err := os.ReadFile("../../docs/guarantees.md")
-	if err != nil {
-		t.Fatal(err)
-	}
-	_, rest, _ := strings.Cut(string(guide), "```sql\n")
-	list, rest, _ := strings.Cut(rest, "\n")
-	update, _, _ := strings.Cut(rest, "\n```")
-	each(t, func(t *testing.T, _ dbtest.Database, db *outbox.DB) {
-		ids, store, owner := writeEvents(t, db, 1), orderevents.NewStore(db), storesuite.NewOwner()
-		claim := func() *outbox.Batch {
-			b, err := store.Claim(t.Context(), outbox.ClaimRequest{Owner: owner, Limit: 10, Lease: time.Minute})
-			if err != nil {
-				t.Fatal(err)
-			}
-			return b
-		}
-		b := claim()
-		_, err := store.Settle(t.Context(), b, []outbox.EventOutcome{{Key: b.Events[0].Key, Kind: outbox.OutcomeDead, Reason: "why"}})
-		if err != nil {
-			t.Fatal(err)
-		}
-		var id, typ, kind, reason string
-		var attempts int
-		if err := db.QueryRowContext(t.Context(), strings.TrimSuffix(list, ";")).Scan(&id, &typ, &attempts, &kind, &reason); err != nil {
-			t.Fatal(err)
-		}
-		if id != ids[0].String() || reason != "why" || attempts != 1 {
-			t.Errorf("listed %s, %q, %d attempts", id, reason, attempts)
-		}
-		mustExec(t, db, strings.Replace(strings.TrimSuffix(update, ";"), "…", id, 1))
-		if b := claim(); len(b.Events) != 1 || b.Events[0].Attempts != 0 {
-			t.Errorf("claimed %+v", b.Events)
 		}
 	})
 }

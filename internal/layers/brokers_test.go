@@ -18,8 +18,18 @@ var brokers = []struct{ name, client string }{
 // testOnly are modules that only tests may bring in.
 var testOnly = []string{"github.com/nats-io/nats-server", "github.com/cloudevents/sdk-go", "github.com/google/go-cmp", "pgregory.net/rapid", "github.com/santhosh-tekuri/jsonschema", "github.com/chromedp/chromedp"}
 
-// A service that imports the runtime, generated code and one broker compiles no other
-// broker's client.
+// telemetryModule comes with runtime/outboxotel and with nothing else.
+const telemetryModule = "go.opentelemetry.io"
+
+// The other tests look for the right module.
+func TestTelemetryComesWithItsPackage(t *testing.T) {
+	if !imports(dependencies(t, module+"/runtime/outboxotel"), telemetryModule) {
+		t.Errorf("runtime/outboxotel doesn't bring in %s: the tests look for the wrong module", telemetryModule)
+	}
+}
+
+// A service that imports the runtime but for runtime/outboxotel, generated code and one
+// broker compiles no other broker's client, and no telemetry.
 func TestOneBrokerOneClient(t *testing.T) {
 	service := append(runtimePackages(t), module+"/gen/orderevents")
 	for _, broker := range brokers {
@@ -37,6 +47,9 @@ func TestOneBrokerOneClient(t *testing.T) {
 				if imports(deps, m) {
 					t.Errorf("brings in %s, which is for tests", m)
 				}
+			}
+			if imports(deps, telemetryModule) {
+				t.Errorf("brings in %s, which is runtime/outboxotel's alone", telemetryModule)
 			}
 		})
 	}
@@ -65,7 +78,7 @@ func runtimePackages(t *testing.T) []string {
 	t.Helper()
 	return slices.DeleteFunc(list(t, module+"/runtime/..."), func(pkg string) bool {
 		rest := strings.TrimPrefix(pkg, module+"/runtime/")
-		return strings.HasPrefix(rest, "broker/") || strings.HasPrefix(rest, "outboxtest") || strings.HasPrefix(rest, "internal/")
+		return strings.HasPrefix(rest, "broker/") || strings.HasPrefix(rest, "outboxtest") || strings.HasPrefix(rest, "internal/") || rest == "outboxotel"
 	})
 }
 

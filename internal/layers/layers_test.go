@@ -50,6 +50,19 @@ var mayDepend = []struct {
 		ours:    []string{module + "/runtime/outbox", module + "/runtime/internal/leasing"},
 	},
 	{
+		pkgs:    module + "/runtime/outboxhealth",
+		modules: []string{"github.com/google/uuid"}, // of runtime/outbox
+		ours:    []string{module + "/runtime/outbox"},
+	},
+	{
+		pkgs: module + "/runtime/outboxotel", // the API: the SDK is the service's choice
+		modules: []string{
+			"github.com/google/uuid", "go.opentelemetry.io/otel", "go.opentelemetry.io/otel/metric", "go.opentelemetry.io/otel/trace",
+			"go.opentelemetry.io/otel/log", "go.opentelemetry.io/auto/sdk", "github.com/go-logr/logr", "github.com/go-logr/stdr", "github.com/cespare/xxhash/v2", // of the API
+		},
+		ours: []string{module + "/runtime/outbox", module + "/runtime/purge", module + "/runtime/internal/leasing"},
+	},
+	{
 		pkgs:    module + "/runtime/mysqlerr",
 		modules: []string{"github.com/google/uuid", "github.com/go-sql-driver/mysql", "filippo.io/edwards25519"},
 		ours:    []string{module + "/runtime/outbox"},
@@ -130,10 +143,11 @@ var mayDepend = []struct {
 			"github.com/dave/jennifer", "github.com/spf13/cobra", "github.com/spf13/pflag", "gopkg.in/yaml.v3",
 			"golang.org/x/tools", "golang.org/x/mod", "golang.org/x/sync", "golang.org/x/sys", "golang.org/x/telemetry",
 			"github.com/go-sql-driver/mysql", "filippo.io/edwards25519", // --dsn
-			"github.com/google/uuid", // of runtime/outbox
+			"github.com/google/uuid",                                        // of runtime/outbox
+			"github.com/santhosh-tekuri/jsonschema/v6", "golang.org/x/text", // internal/rebuild
 		},
 		// Of the runtime it has what internal/ops works with.
-		ours: []string{module + "/internal/", module + "/templates", module + "/runtime/outbox", module + "/runtime/mysqlerr"},
+		ours: []string{module + "/internal/", module + "/templates", module + "/runtime/outbox", module + "/runtime/mysqlerr", module + "/runtime/purge", module + "/runtime/internal/leasing", module + "/runtime/mysqldb"},
 	},
 }
 

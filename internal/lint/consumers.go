@@ -32,12 +32,12 @@ func (l *linter) retain(c *spec.Consumer, rule string, other time.Duration, why,
 		return
 	}
 	l.report(rule, subject{c.Name.Text}, c.Name,
-		fmt.Sprintf("the consumer %q retains its dedup rows for %s, and %s for %s", c.Name.Text, hours(c.Retain), why, hours(other)),
-		fmt.Sprintf("set its retain to more than %s, or lower %s", hours(other), key))
+		fmt.Sprintf("the consumer %q retains its dedup rows for %s, and %s for %s", c.Name.Text, Hours(c.Retain), why, Hours(other)),
+		fmt.Sprintf("set its retain to more than %s, or lower %s", Hours(other), key))
 }
 
-// hours is a duration as it is written in the file.
-func hours(d time.Duration) string {
+// Hours is a duration as it is written in the file.
+func Hours(d time.Duration) string {
 	if d%time.Hour == 0 {
 		return fmt.Sprintf("%dh", d/time.Hour)
 	}

@@ -53,6 +53,22 @@ func (sel Selection) limit() int {
 	return min(sel.Limit, mostSelected)
 }
 
+// narrow adds what a selection says of the type, the kind and the time, by their columns.
+func (sel Selection) narrow(where *conditions, typ, kind, failedAt string) {
+	if sel.Type != "" {
+		where.add(typ+" = ?", sel.Type)
+	}
+	if sel.Kind != "" {
+		where.add(kind+" = ?", sel.Kind)
+	}
+	if !sel.Before.IsZero() {
+		where.add(failedAt+" < '1970-01-01' + INTERVAL ? MICROSECOND", sel.Before.UnixMicro())
+	}
+	if !sel.After.IsZero() {
+		where.add(failedAt+" >= '1970-01-01' + INTERVAL ? MICROSECOND", sel.After.UnixMicro())
+	}
+}
+
 // conditions collects the parts of a WHERE.
 type conditions struct {
 	parts []string
@@ -86,4 +102,15 @@ func (sel Selection) text() string {
 		return "all"
 	}
 	return strings.Join(parts, ", ")
+}
+
+// parsed are those of ids that are event ids.
+func parsed(ids []string) []uuid.UUID {
+	out := make([]uuid.UUID, 0, len(ids))
+	for _, text := range ids {
+		if id, err := uuid.Parse(text); err == nil {
+			out = append(out, id)
+		}
+	}
+	return out
 }

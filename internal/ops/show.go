@@ -1,6 +1,7 @@
 package ops
 
 import (
+	"cmp"
 	"context"
 	"database/sql"
 	"errors"
@@ -34,6 +35,9 @@ type Life struct {
 	Later   int        `json:"later"`
 	NextID  *uuid.UUID `json:"next_id,omitempty"`
 
+	// Around says how far they were looked for, where that is not everywhere.
+	Around string `json:"around,omitempty"`
+
 	Audit []AuditEntry `json:"audit"`
 }
 
@@ -46,6 +50,12 @@ type SourceRow struct {
 
 // mostSiblings bounds how many events of an aggregate are counted.
 const mostSiblings = 1000
+
+// nearbyRows is how many rows before and behind an event are looked at where no index leads to its aggregate.
+const nearbyRows = 10_000
+
+// smallTable is up to how many rows a business table without an index of event ids is read.
+const smallTable = 100_000
 
 // Show tells the whole life of an event. Of an id that nobody knows all is empty but Note.
 func (s *Service) Show(ctx context.Context, id uuid.UUID) (Life, error) {
@@ -62,7 +72,8 @@ func (s *Service) Show(ctx context.Context, id uuid.UUID) (Life, error) {
 			return life, err
 		}
 	}
-	if life.Source, err = s.sourceOf(ctx, id, eventType); err != nil {
+	var unseen string
+	if life.Source, unseen, err = s.sourceOf(ctx, id, eventType); err != nil {
 		return life, err
 	}
 	if eventType == "" && life.Source != nil {
@@ -85,6 +96,9 @@ func (s *Service) Show(ctx context.Context, id uuid.UUID) (Life, error) {
 	life.Audit = audit.Items
 	if life.Event == nil {
 		life.Note = s.absence(life)
+		if unseen != "" {
+			life.Note += "; " + unseen
+		}
 	}
 	return life, nil
 }
@@ -131,41 +145,68 @@ func (s *Service) around(ctx context.Context, life *Life) error {
 	if parts := strings.Split(trace.String, "-"); len(parts) >= 4 && len(parts[1]) == 32 {
 		life.TraceID = parts[1]
 	}
-	if !s.lanes() {
-		return nil // there is no index to find them by
-	}
-	ids, err := s.ofAggregate(ctx, life.Event.AggregateType, life.Event.AggregateID, mostSiblings)
+	siblings, err := s.siblings(ctx, life)
 	if err != nil {
 		return err
 	}
-	next := int64(0)
-	for _, sibling := range ids {
+	own := sibling{life.EventID.String(), life.Event.AggregateVersion}
+	var next sibling
+	for _, other := range siblings {
 		switch {
-		case sibling.id == life.EventID.String():
-		case sibling.version < life.Event.AggregateVersion:
+		case other.id == own.id:
+		case other.before(own):
 			life.Earlier++
 		default:
 			life.Later++
-			if id, err := uuid.Parse(sibling.id); err == nil && (life.NextID == nil || sibling.version < next) {
-				life.NextID, next = &id, sibling.version
+			if id, err := uuid.Parse(other.id); err == nil && (life.NextID == nil || other.before(next)) {
+				life.NextID, next = &id, other
 			}
 		}
 	}
 	return nil
 }
 
-// sourceOf finds the business row of an event; of any type when it is empty. A source's
-// table without an index that begins with the event's id is not read.
-func (s *Service) sourceOf(ctx context.Context, id uuid.UUID, eventType string) (*SourceRow, error) {
+// before is the order of an aggregate's events: by version, and those of one version by id.
+func (e sibling) before(other sibling) bool {
+	return cmp.Or(cmp.Compare(e.version, other.version), cmp.Compare(e.id, other.id)) < 0
+}
+
+// siblings are the events of an event's aggregate, as far as they are looked for.
+func (s *Service) siblings(ctx context.Context, life *Life) (out []sibling, err error) {
+	e := life.Event
+	if s.lanes() {
+		return s.ofAggregate(ctx, e.AggregateType, e.AggregateID, mostSiblings)
+	}
+	life.Around = fmt.Sprintf("among the %d events written before it and the %d behind it: no index leads to others", nearbyRows, nearbyRows)
+	for _, side := range []string{"event_id < ? ORDER BY event_id DESC", "event_id > ? ORDER BY event_id"} {
+		query := s.query(`SELECT event_id, event_version FROM (SELECT event_id, event_version, aggregate_type, aggregate_id FROM {outbox_event} FORCE INDEX (PRIMARY) WHERE ` + side + ` LIMIT ?) nearby
+WHERE aggregate_type = ? AND aggregate_id = ?`)
+		err := each(ctx, s.outbox, query, []any{life.EventID.String(), nearbyRows, e.AggregateType, e.AggregateID}, func(rows *sql.Rows) error {
+			var near sibling
+			err := rows.Scan(&near.id, &near.version)
+			out = append(out, near)
+			return err
+		})
+		if err != nil {
+			return nil, fmt.Errorf("look for the events of an aggregate: %w", err)
+		}
+	}
+	return out, nil
+}
+
+// sourceOf finds the business row of an event; of any type when it is empty. A large table
+// without an index that begins with the event's id is not read: note says so.
+func (s *Service) sourceOf(ctx context.Context, id uuid.UUID, eventType string) (row *SourceRow, note string, err error) {
 	for _, e := range s.model.Events {
 		if e.Source == nil || eventType != "" && e.Name.Text != eventType {
 			continue
 		}
-		indexed, err := s.indexed(ctx, e.Source)
+		quick, err := s.quick(ctx, e.Source)
 		if err != nil {
-			return nil, err
+			return nil, "", err
 		}
-		if !indexed {
+		if !quick {
+			note = fmt.Sprintf("no row of %s was looked for: it is not in this database or not to be seen, or it is large and has no index that begins with %s", e.Source.Table.Text, e.Source.EventID.Text)
 			continue
 		}
 		row := SourceRow{EventType: e.Name.Text, Table: e.Source.Table.Text}
@@ -173,21 +214,22 @@ func (s *Service) sourceOf(ctx context.Context, id uuid.UUID, eventType string) 
 			ident(e.Source.AggregateID.Text), ident(e.Source.Table.Text), ident(e.Source.EventID.Text)), id.String()).Scan(&row.AggregateID)
 		switch {
 		case err == nil:
-			return &row, nil
+			return &row, "", nil
 		case !errors.Is(err, sql.ErrNoRows):
-			return nil, fmt.Errorf("look into %s: %w", e.Source.Table.Text, err)
+			return nil, "", fmt.Errorf("look into %s: %w", e.Source.Table.Text, err)
 		}
 	}
-	return nil, nil
+	return nil, note, nil
 }
 
-// indexed reports an index of a source's table that begins with the event's id.
-func (s *Service) indexed(ctx context.Context, src *spec.Source) (bool, error) {
-	var n int
-	err := s.outbox.QueryRowContext(ctx, `SELECT COUNT(*) FROM information_schema.statistics
-WHERE table_schema = DATABASE() AND table_name = ? AND column_name = ? AND seq_in_index = 1`, src.Table.Text, src.EventID.Text).Scan(&n)
+// quick reports a source's table that is small, or has an index that begins with the event's id.
+func (s *Service) quick(ctx context.Context, src *spec.Source) (bool, error) {
+	var rows, indexes int64
+	err := s.outbox.QueryRowContext(ctx, `SELECT COALESCE(MAX(table_rows), ?), (SELECT COUNT(*) FROM information_schema.statistics
+WHERE table_schema = DATABASE() AND table_name = ? AND column_name = ? AND seq_in_index = 1) FROM information_schema.tables WHERE table_schema = DATABASE() AND table_name = ?`,
+		smallTable+1, src.Table.Text, src.EventID.Text, src.Table.Text).Scan(&rows, &indexes)
 	if err != nil {
 		return false, fmt.Errorf("look for an index of %s: %w", src.Table.Text, err)
 	}
-	return n > 0, nil
+	return indexes > 0 || rows <= smallTable, nil
 }

@@ -5,6 +5,8 @@ import (
 	"database/sql"
 	"errors"
 	"fmt"
+	"strconv"
+	"sync"
 	"time"
 
 	"github.com/outboxgen/outboxgen/internal/spec"
@@ -18,7 +20,7 @@ type Status struct {
 	Events    Counts           `json:"events"`
 	Oldest    *Waiting         `json:"oldest,omitempty"` // nil when nothing is due
 	Flow      []Flow           `json:"flow"`             // by event type of events.yaml, in its order
-	Sampled   bool             `json:"sampled"`          // Flow is of the newest 100,000 events: there were more in the hour
+	Sampled   bool             `json:"sampled"`          // Flow is of the newest 30,000 events: there were more in the hour
 	Pause     *Pause           `json:"pause,omitempty"`
 	Leases    []Lease          `json:"leases"`
 	Relays    []Relay          `json:"relays"`
@@ -81,9 +83,9 @@ type Group struct {
 
 // The bounds of what is looked at for a status.
 const (
-	flowRows  = 100_000   // events, and dedup rows
-	groupRows = 10_000    // dead events, and parked ones of a consumer
-	countRows = 2_000_000 // published events that are counted one by one
+	flowRows  = 30_000  // events, and dedup rows
+	groupRows = 10_000  // dead events, and parked ones of a consumer
+	countRows = 300_000 // published events that are counted one by one
 )
 
 // Status looks at the whole of it. It reads indexes, and the newest rows.
@@ -93,35 +95,47 @@ func (s *Service) Status(ctx context.Context) (Status, error) {
 	if st.At, err = s.clock(ctx); err != nil {
 		return st, err
 	}
-	for _, look := range []func(context.Context, *Status) error{
-		s.counts, s.oldest, s.flow, s.leases, s.relays, s.deadGroups, s.consumerStatuses,
-	} {
-		if err := look(ctx, &st); err != nil {
-			return st, err
+	return st, together(ctx, &st, s.counts, s.oldest, s.flow, s.leases, s.relays, s.deadGroups, s.consumerStatuses, s.pause)
+}
+
+// together looks at parts of a status at the same time; each sets fields of its own. The error is
+// that of the first one in their order.
+func together(ctx context.Context, st *Status, looks ...func(context.Context, *Status) error) error {
+	errs := make([]error, len(looks))
+	var all sync.WaitGroup
+	for i, look := range looks {
+		all.Go(func() { errs[i] = look(ctx, st) })
+	}
+	all.Wait()
+	for _, err := range errs {
+		if err != nil {
+			return err
 		}
 	}
+	return nil
+}
+
+func (s *Service) pause(ctx context.Context, st *Status) (err error) {
 	st.Pause, err = s.Paused(ctx)
-	return st, err
+	return err
 }
 
 func (s *Service) counts(ctx context.Context, st *Status) error {
-	var rows int64
-	err := s.outbox.QueryRowContext(ctx, "SELECT COALESCE(MAX(table_rows), 0) FROM information_schema.tables WHERE table_schema = DATABASE() AND table_name = ?", s.table("outbox_event")).Scan(&rows)
+	published, err := s.estimate(ctx, "SELECT event_id FROM {outbox_event} FORCE INDEX ({ix_:outbox_event_claim}) WHERE status = 2")
 	if err != nil {
-		return fmt.Errorf("look how large the outbox is: %w", err)
+		return err
 	}
 	query := "SELECT status, COUNT(*) FROM {outbox_event} FORCE INDEX ({ix_:outbox_event_claim}) "
-	if st.Events.Estimated = rows > countRows; st.Events.Estimated {
-		query += "WHERE status <> 2 "
+	if st.Events.Estimated = published > countRows; st.Events.Estimated {
+		st.Events.Published = published
+		query += "WHERE status IN (0, 3, 4) "
 	}
-	others := int64(0)
 	err = each(ctx, s.outbox, s.query(query+"GROUP BY status"), nil, func(r *sql.Rows) error {
 		var status int
 		var n int64
 		if err := r.Scan(&status, &n); err != nil {
 			return err
 		}
-		others += n
 		switch status {
 		case statusPending:
 			st.Events.Pending = n
@@ -137,10 +151,39 @@ func (s *Service) counts(ctx context.Context, st *Status) error {
 	if err != nil {
 		return fmt.Errorf("count events: %w", err)
 	}
-	if st.Events.Estimated {
-		st.Events.Published = max(0, rows-others)
-	}
 	return nil
+}
+
+// estimate is how many rows the server thinks that a query reads: it looks into the index for
+// that, and reads none.
+func (s *Service) estimate(ctx context.Context, query string) (n int64, err error) {
+	err = each(ctx, s.outbox, "EXPLAIN "+s.query(query), nil, func(r *sql.Rows) error {
+		names, err := r.Columns()
+		if err != nil {
+			return err
+		}
+		values := make([]sql.RawBytes, len(names))
+		into := make([]any, len(names))
+		for i := range values {
+			into[i] = &values[i]
+		}
+		if err := r.Scan(into...); err != nil {
+			return err
+		}
+		for i, name := range names {
+			if name == "rows" {
+				estimate, err := strconv.ParseInt(string(values[i]), 10, 64)
+				if err == nil {
+					n = max(n, estimate)
+				}
+			}
+		}
+		return nil
+	})
+	if err != nil {
+		return 0, fmt.Errorf("estimate the published events: %w", err)
+	}
+	return n, nil
 }
 
 // oldest looks at the first entries of the index.
@@ -176,22 +219,25 @@ func (s *Service) oldest(ctx context.Context, st *Status) error {
 // flow counts the events of the last hour, as far as the newest ones go.
 func (s *Service) flow(ctx context.Context, st *Status) error {
 	byType := map[string]Flow{}
-	minute, hour := idAt(st.At.Add(-time.Minute)), idAt(st.At.Add(-time.Hour))
-	query := s.query(`SELECT event_type, COUNT(*), SUM(event_id >= ?), SUM(status = 2), SUM(status = 2 AND published_at >= ` + now + ` - INTERVAL 1 MINUTE)
-FROM (SELECT event_id, event_type, status, published_at FROM {outbox_event} FORCE INDEX (PRIMARY) WHERE event_id >= ? ORDER BY event_id DESC LIMIT ?) newest
-GROUP BY event_type`)
-	total := int64(0)
-	err := each(ctx, s.outbox, query, []any{minute, hour, flowRows}, func(rows *sql.Rows) error {
+	minute, first := idAt(st.At.Add(-time.Minute)), idAt(st.At.Add(-time.Hour))
+	// No derived table with a LIMIT: the servers would write its rows into a temporary one.
+	err := s.outbox.QueryRowContext(ctx, s.query("SELECT event_id FROM {outbox_event} FORCE INDEX (PRIMARY) WHERE event_id >= ? ORDER BY event_id DESC LIMIT 1 OFFSET ?"), first, flowRows-1).Scan(&first)
+	switch {
+	case err == nil:
+		st.Sampled = true
+	case !errors.Is(err, sql.ErrNoRows):
+		return fmt.Errorf("count the newest events: %w", err)
+	}
+	query := s.query("SELECT event_type, COUNT(*), SUM(event_id >= ?), SUM(status = 2), SUM(status = 2 AND published_at >= " + now + " - INTERVAL 1 MINUTE) FROM {outbox_event} FORCE INDEX (PRIMARY) WHERE event_id >= ? GROUP BY event_type")
+	err = each(ctx, s.outbox, query, []any{minute, first}, func(rows *sql.Rows) error {
 		var f Flow
 		err := rows.Scan(&f.Type, &f.WrittenHour, &f.WrittenMinute, &f.PublishedHour, &f.PublishedMinute)
-		total += f.WrittenHour
 		byType[f.Type] = f
 		return err
 	})
 	if err != nil {
 		return fmt.Errorf("count the newest events: %w", err)
 	}
-	st.Sampled = total >= flowRows
 	st.Flow = make([]Flow, 0, len(s.model.Events))
 	for _, e := range s.model.Events {
 		f := byType[e.Name.Text]

@@ -17,7 +17,7 @@ type ConsumerStatus struct {
 	Handles []string `json:"handles"` // event types
 
 	AppliedMinute int64 `json:"applied_minute"` // done with, in whatever way
-	AppliedHour   int64 `json:"applied_hour"`   // as far as the newest 100,000 dedup rows of its database go
+	AppliedHour   int64 `json:"applied_hour"`   // as far as the newest 30,000 ids of dedup rows of its database go
 
 	Parked   int64   `json:"parked"`
 	ParkedBy []Group `json:"parked_by"` // by type and kind, of the first 10,000
@@ -25,18 +25,22 @@ type ConsumerStatus struct {
 	Failing  int64   `json:"failing"`   // failed in the last hour, and not done with; up to 1000
 
 	// Behind is how many of the newest 1000 published events that it handles it is not done with, of
-	// those among the newest 20,000 events; BehindSeconds how long ago the first of them was published.
+	// those among the newest 10,000 events; BehindSeconds how long ago the first of them was published.
 	Behind        int64   `json:"behind"`
 	BehindSeconds float64 `json:"behind_seconds"`
 }
 
 const (
-	behindRows   = 20_000
+	behindRows   = 10_000
 	behindEvents = 1000
 	failingMost  = 1000
 )
 
 func (s *Service) consumerStatuses(ctx context.Context, st *Status) error {
+	newest, err := s.newestPublished(ctx)
+	if err != nil {
+		return err
+	}
 	applied := map[*outbox.DB]map[string][2]int64{}
 	st.Consumers = make([]ConsumerStatus, 0, len(s.model.Consumers))
 	for _, c := range s.model.Consumers {
@@ -53,7 +57,7 @@ func (s *Service) consumerStatuses(ctx context.Context, st *Status) error {
 		if err := s.consumerCounts(ctx, db, &cs); err != nil {
 			return err
 		}
-		if err := s.behind(ctx, c, st.At, &cs); err != nil {
+		if err := s.behind(ctx, c, newest, st.At, &cs); err != nil {
 			return err
 		}
 		st.Consumers = append(st.Consumers, cs)
@@ -64,10 +68,12 @@ func (s *Service) consumerStatuses(ctx context.Context, st *Status) error {
 // appliedLately counts a database's newest dedup rows by consumer: of the last minute, and hour.
 func (s *Service) appliedLately(ctx context.Context, db *outbox.DB) (map[string][2]int64, error) {
 	out := map[string][2]int64{}
-	query := s.query(`SELECT consumer_name, SUM(consumed_at >= ` + now + ` - INTERVAL 1 MINUTE), COUNT(*)
-FROM (SELECT consumer_name, consumed_at FROM {consumed_event} FORCE INDEX (PRIMARY) ORDER BY id DESC LIMIT ?) newest
-WHERE consumed_at >= ` + now + " - INTERVAL 1 HOUR GROUP BY consumer_name")
-	err := each(ctx, db, query, []any{flowRows}, func(rows *sql.Rows) error {
+	var last int64
+	if err := db.QueryRowContext(ctx, s.query("SELECT COALESCE(MAX(id), 0) FROM {consumed_event}")).Scan(&last); err != nil {
+		return nil, fmt.Errorf("look for the newest dedup row: %w", err)
+	}
+	query := s.query("SELECT consumer_name, SUM(consumed_at >= " + now + " - INTERVAL 1 MINUTE), COUNT(*) FROM {consumed_event} FORCE INDEX (PRIMARY) WHERE id > ? AND consumed_at >= " + now + " - INTERVAL 1 HOUR GROUP BY consumer_name")
+	err := each(ctx, db, query, []any{last - flowRows}, func(rows *sql.Rows) error {
 		var name string
 		var n [2]int64
 		err := rows.Scan(&name, &n[0], &n[1])
@@ -109,31 +115,44 @@ LEFT JOIN {consumed_event} c ON c.consumer_name = ? AND c.event_id = f.event_id 
 	return nil
 }
 
-// behind compares the newest published events with a consumer's dedup rows.
-func (s *Service) behind(ctx context.Context, c *spec.Consumer, at time.Time, cs *ConsumerStatus) error {
-	places, args := in(typesOf(c))
-	published := map[string]int64{}
-	var ids []string
-	query := s.query(`SELECT event_id, ` + micros("published_at") + ` FROM (SELECT event_id, event_type, status, published_at FROM {outbox_event} FORCE INDEX (PRIMARY) ORDER BY event_id DESC LIMIT ?) newest
-WHERE status = 2 AND event_type IN (` + places + ") ORDER BY event_id DESC LIMIT ?")
-	err := each(ctx, s.outbox, query, append(append([]any{behindRows}, args...), behindEvents), func(rows *sql.Rows) error {
-		var id string
-		var us int64
-		err := rows.Scan(&id, &us)
-		published[id] = us
-		ids = append(ids, id)
+// published is a published event, as a consumer's lag needs it.
+type published struct {
+	id, eventType string
+	us            int64
+}
+
+// newestPublished reads the published ones among the newest events, the newest first.
+func (s *Service) newestPublished(ctx context.Context) (out []published, err error) {
+	query := s.query("SELECT event_id, event_type, " + micros("published_at") + " FROM (SELECT event_id, event_type, status, published_at FROM {outbox_event} FORCE INDEX (PRIMARY) ORDER BY event_id DESC LIMIT ?) newest WHERE status = 2 ORDER BY event_id DESC")
+	err = each(ctx, s.outbox, query, []any{behindRows}, func(rows *sql.Rows) error {
+		var p published
+		err := rows.Scan(&p.id, &p.eventType, &p.us)
+		out = append(out, p)
 		return err
 	})
 	if err != nil {
-		return fmt.Errorf("look at the newest published events: %w", err)
+		return nil, fmt.Errorf("look at the newest published events: %w", err)
+	}
+	return out, nil
+}
+
+// behind compares the newest published events with a consumer's dedup rows.
+func (s *Service) behind(ctx context.Context, c *spec.Consumer, newest []published, at time.Time, cs *ConsumerStatus) error {
+	left := map[string]int64{}
+	var ids []string
+	for _, p := range newest {
+		if len(ids) < behindEvents && handles(c, p.eventType) {
+			left[p.id] = p.us
+			ids = append(ids, p.id)
+		}
 	}
 	for chunk := range slices.Chunk(ids, 500) {
-		if err := s.readDedup(ctx, s.inbox(cs.Name), cs.Name, chunk, func(id string, _ DedupRow) { delete(published, id) }); err != nil {
+		if err := s.readDedup(ctx, s.inbox(cs.Name), cs.Name, chunk, func(id string, _ DedupRow) { delete(left, id) }); err != nil {
 			return err
 		}
 	}
-	cs.Behind = int64(len(published))
-	for _, us := range published {
+	cs.Behind = int64(len(left))
+	for _, us := range left {
 		cs.BehindSeconds = max(cs.BehindSeconds, at.Sub(fromMicros(us)).Seconds())
 	}
 	return nil

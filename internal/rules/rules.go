@@ -21,6 +21,7 @@ const (
 	KindOutput   Kind = "output"      // the files that are generated
 	KindBreaking Kind = "breaking"    // what changed since events.yaml was published
 	KindDatabase Kind = "database"    // our tables in a database, against those that are needed
+	KindDoctor   Kind = "doctor"      // a server and its settings, users and rows, from outboxgen doctor
 	KindLint     Kind = "lint"        // advice, from outboxgen lint
 	KindImport   Kind = "import"      // what outboxgen import reads
 	KindRun      Kind = "run"         // the command itself
@@ -28,7 +29,7 @@ const (
 
 // Kinds are all of them.
 func Kinds() []Kind {
-	return []Kind{KindEvents, KindSchema, KindOutput, KindBreaking, KindDatabase, KindLint, KindImport, KindRun}
+	return []Kind{KindEvents, KindSchema, KindOutput, KindBreaking, KindDatabase, KindDoctor, KindLint, KindImport, KindRun}
 }
 
 // Rule is the explanation of one rule.

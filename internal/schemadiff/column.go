@@ -153,7 +153,7 @@ func (c *comparison) extraColumns() {
 			hint:    "it may hold data; --drop prints the statement that drops it",
 			clauses: []string{"DROP COLUMN " + quoted(have.Name)}, effort: instant,
 		}
-		if have.Generated != "" || !c.server.MariaDB && !c.server.atLeast(8, 0, 29) {
+		if have.Generated != "" || !c.server.MariaDB && !c.server.AtLeast(8, 0, 29) {
 			x.effort = inplace
 		}
 		switch {

@@ -24,7 +24,8 @@ type Server struct {
 	Strict  bool // a value that doesn't fit is an error in new sessions, not cut
 }
 
-func (s Server) atLeast(major, minor, patch int) bool {
+// AtLeast reports a version or a later one.
+func (s Server) AtLeast(major, minor, patch int) bool {
 	for i, n := range [3]int{major, minor, patch} {
 		if s.Version[i] != n {
 			return s.Version[i] > n
@@ -66,11 +67,13 @@ func (r *reader) server() error {
 		return refuse("name the database in the DSN, before the question mark", "the connection is in no database")
 	}
 	var err error
-	r.live.Server, err = serverOf(version, mode)
+	r.live.Server, err = ServerOf(version, mode)
 	return err
 }
 
-func serverOf(version, mode string) (Server, error) {
+// ServerOf tells what a server is from its version and its sql_mode. The error, a *RefusedError,
+// is for one that is too old or not known.
+func ServerOf(version, mode string) (Server, error) {
 	s := Server{
 		MariaDB: strings.Contains(version, "MariaDB"),
 		Strict:  strings.Contains(mode, "STRICT_TRANS_TABLES") || strings.Contains(mode, "STRICT_ALL_TABLES"),
@@ -84,7 +87,7 @@ func serverOf(version, mode string) (Server, error) {
 	for i := range s.Version {
 		s.Version[i], _ = strconv.Atoi(m[i+1]) // digits
 	}
-	if s.MariaDB && !s.atLeast(10, 6, 0) || !s.MariaDB && !s.atLeast(8, 0, 19) {
+	if s.MariaDB && !s.AtLeast(10, 6, 0) || !s.MariaDB && !s.AtLeast(8, 0, 19) {
 		return Server{}, refuse(hint, "the server's version %s is too old", version)
 	}
 	return s, nil

@@ -15,13 +15,13 @@ func TestServerOf(t *testing.T) {
 		"5.5.5-10.4.1-MariaDB":           {},
 		"unknown":                        {},
 	} {
-		got, err := serverOf(version, "NO_ZERO_DATE")
+		got, err := ServerOf(version, "NO_ZERO_DATE")
 		if got != want || (err == nil) == (want == Server{}) {
 			t.Errorf("%s: %+v, %v", version, got, err)
 		}
 	}
 	for mode, want := range map[string]bool{"": false, "NO_ZERO_DATE": false, "A,STRICT_TRANS_TABLES": true, "STRICT_ALL_TABLES,B": true} {
-		if got, err := serverOf("8.4.0", mode); err != nil || got.Strict != want {
+		if got, err := ServerOf("8.4.0", mode); err != nil || got.Strict != want {
 			t.Errorf("%s: %+v, %v", mode, got, err)
 		}
 	}

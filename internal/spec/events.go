@@ -2,7 +2,9 @@ package spec
 
 import (
 	"fmt"
+	"path"
 	"slices"
+	"strings"
 
 	"github.com/outboxgen/outboxgen/internal/diag"
 )
@@ -164,7 +166,7 @@ func oneOf(kinds []Kind) string {
 }
 
 func (c *checker) eventSource(e entry, ev *Event, what string) {
-	o, ok := c.object(e.key, e.val, "source of "+what, "table", "request", "event_id", "aggregate_id", "created_at")
+	o, ok := c.object(e.key, e.val, "source of "+what, "table", "request", "event_id", "aggregate_id", "created_at", "rebuild")
 	if !ok {
 		return
 	}
@@ -180,6 +182,9 @@ func (c *checker) eventSource(e entry, ev *Event, what string) {
 		if n := c.required(o, column.key); n != nil {
 			*column.into, _ = c.name(n, columnName)
 		}
+	}
+	if n := c.optional(o, "rebuild"); n != nil {
+		src.Rebuild = c.rebuild(n)
 	}
 	n := c.required(o, "request")
 	if n == nil {
@@ -198,5 +203,40 @@ func (c *checker) eventSource(e entry, ev *Event, what string) {
 		}
 		first[name.Text] = item.pos
 		src.Request = append(src.Request, name)
+	}
+}
+
+// rebuild is the file with the statement that makes a payload anew.
+func (c *checker) rebuild(n *node) Name {
+	name, ok := c.path(n, "source.rebuild")
+	if ok && path.Ext(name.Text) != ".sql" {
+		c.problem(n, "bad-path", fmt.Sprintf("source.rebuild %s is not a file of SQL", quote(name.Text)), "name a file of yours that ends in .sql, such as db/rebuild/order_accepted.sql")
+		return Name{}
+	}
+	return name
+}
+
+// checkRebuilds reports a statement of the user's that lies among generated files, or among
+// the tables that sqlc reads.
+func (c *checker) checkRebuilds() {
+	m := c.model
+	folders := append([]Name{m.Go.Out, m.Exports.Out, m.SQL.Queries}, m.SQL.Schema...)
+	whose := []string{"go.out", "exports.out", "sql.queries"}
+	for _, e := range m.Events {
+		if e.Source == nil || e.Source.Rebuild.Text == "" {
+			continue
+		}
+		file := e.Source.Rebuild
+		for i, folder := range folders {
+			if folder.Text == "" || folder.Text != "." && file.Text != folder.Text && !strings.HasPrefix(file.Text, folder.Text+"/") {
+				continue
+			}
+			what, hint := "sql.schema", "which sqlc reads tables from; put it into another folder"
+			if i < len(whose) {
+				what, hint = whose[i], "which has generated files; put it into a folder of yours"
+			}
+			c.problem(&node{pos: file.Pos}, "bad-path", fmt.Sprintf("source.rebuild %s is in %s", quote(file.Text), what), "that is a folder "+hint)
+			break
+		}
 	}
 }

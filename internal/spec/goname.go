@@ -80,7 +80,7 @@ func (c *checker) claimValue(n *node, what, goName string) {
 
 // fixedNames are what the generated package declares whatever the file says.
 func fixedNames() []string {
-	return []string{"LookupConsumed", "LookupEvent", "NewDedupPurger", "NewPurger", "NewStore", "Schema", "Service", "Topology", "Upcaster"}
+	return []string{"CountParked", "LookupConsumed", "LookupEvent", "NewDedupPurger", "NewPurger", "NewStore", "Schema", "Service", "Topology", "Upcaster"}
 }
 
 // checkGoNames reports identifiers that two things would declare. One finding

@@ -168,6 +168,7 @@ func (c *checker) walk(root *node) {
 	c.checkRecursion()
 	c.checkGoNames()
 	c.checkGoFolders()
+	c.checkRebuilds()
 	c.readLint(o)
 }
 

@@ -326,7 +326,12 @@ type Source struct {
 	EventID     Name
 	AggregateID Name
 	CreatedAt   Name
-	Pos         diag.Pos
+
+	// Rebuild is a file of SQL, relative to the config file and slash separated, that makes
+	// the payload anew of the business row. May be empty.
+	Rebuild Name
+
+	Pos diag.Pos
 }
 
 // Consumer is one consumer of events.

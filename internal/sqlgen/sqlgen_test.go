@@ -116,15 +116,15 @@ func TestPrefix(t *testing.T) {
 		for i, f := range prefixed.Files {
 			text := string(f.Data)
 			for _, name := range []string{
-				"outbox_event", "outbox_failure", "outbox_lane", "outbox_relay", "outbox_task", "consumed_event",
-				"consumer_failure", "parked_event", "consumed_version",
+				"outbox_event", "outbox_failure", "outbox_lane", "outbox_relay", "outbox_task", "outbox_pause", "outbox_audit", "consumed_event",
+				"consumer_failure", "consumer_redrive", "parked_event", "consumed_version",
 			} {
 				text = strings.ReplaceAll(text, "shop_"+name, name)
 			}
 			if diff := cmp.Diff(string(plain.Files[i].Data), text); diff != "" {
 				t.Errorf("%s, %s differs by more than the prefix (-plain +prefixed):\n%s", settings, f.Path, diff)
 			}
-			for _, name := range []string{" outbox_", `"outbox_`, " consumed_event", " consumer_failure", " parked_event", " consumed_version",
+			for _, name := range []string{" outbox_", `"outbox_`, " consumed_event", " consumer_failure", " consumer_redrive", " parked_event", " consumed_version",
 				"ix_outbox", "uq_consumed", "ix_consumer", "uq_parked", "ix_parked"} {
 				if strings.Contains(string(f.Data), name) {
 					t.Errorf("%s, %s has %q without the prefix", settings, f.Path, name)
@@ -163,12 +163,12 @@ func TestDDL(t *testing.T) {
 		"ordering: none": {
 			"CREATE TABLE outbox_event", "CREATE TABLE outbox_failure", "CREATE TABLE outbox_relay",
 			"CREATE TABLE consumed_event", "CREATE TABLE consumer_failure", "CREATE TABLE parked_event", "CREATE TABLE consumed_version",
-			"CREATE TABLE outbox_task", "CREATE VIEW outbox_event_state",
+			"CREATE TABLE outbox_task", "CREATE TABLE consumer_redrive", "CREATE TABLE outbox_pause", "CREATE TABLE outbox_audit", "CREATE VIEW outbox_event_state",
 		},
 		"ordering: aggregate": {
 			"CREATE TABLE outbox_event", "CREATE TABLE outbox_failure", "CREATE TABLE outbox_lane", "CREATE TABLE outbox_relay",
 			"CREATE TABLE consumed_event", "CREATE TABLE consumer_failure", "CREATE TABLE parked_event", "CREATE TABLE consumed_version",
-			"CREATE TABLE outbox_task", "CREATE VIEW outbox_event_state",
+			"CREATE TABLE outbox_task", "CREATE TABLE consumer_redrive", "CREATE TABLE outbox_pause", "CREATE TABLE outbox_audit", "CREATE VIEW outbox_event_state",
 		},
 	} {
 		var names []string

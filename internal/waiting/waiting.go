@@ -35,13 +35,27 @@ const lookTimeout = 5 * time.Minute
 // is nobody's fault. With more rows than are looked at, the findings are those of the
 // rows looked at, and there is an error.
 func Check(ctx context.Context, db *sql.DB, base, current *spec.Model) (diag.List, error) {
+	return check(ctx, db, base, current, mostRows)
+}
+
+// CheckSome is Check without what was published, and looks at no more than so many rows of each
+// kind: pending, dead, parked. Whether there were more is no error, but reported.
+func CheckSome(ctx context.Context, db *sql.DB, current *spec.Model, most int) (list diag.List, more bool, err error) {
+	list, err = check(ctx, db, nil, current, most)
+	if errors.As(err, new(*cappedError)) {
+		return list, true, nil
+	}
+	return list, false, err
+}
+
+func check(ctx context.Context, db *sql.DB, base, current *spec.Model, most int) (diag.List, error) {
 	ctx, cancel := context.WithTimeout(ctx, lookTimeout)
 	defer cancel()
 	prefix := current.Outbox.TablePrefix.Text
 	if base != nil {
 		prefix = base.Outbox.TablePrefix.Text // the tables that rows wait in before the deploy
 	}
-	l := &look{db: db, prefix: prefix, base: base, current: current, most: mostRows}
+	l := &look{db: db, prefix: prefix, base: base, current: current, most: most}
 	if err := l.all(ctx); err != nil {
 		return l.findings(), explain(err)
 	}
@@ -73,6 +87,8 @@ type Error struct {
 	error
 	Hint string
 }
+
+func (e *Error) Unwrap() error { return e.error }
 
 func hint(err error, text string) error { return &Error{err, text} }
 

@@ -46,6 +46,11 @@ type lane struct {
 	busy    bool      // a batch has events of it
 	waited  int64     // microseconds that its first event has been due, at the last look
 
+	// ranOut is when the lease before this one ended without having been given back, in
+	// microseconds since 1970 by the database's clock; 0 when it was. Its owner may have
+	// published what is older, and marked none of it.
+	ranOut int64
+
 	blocked blocked
 }
 
@@ -60,6 +65,9 @@ func (r *run) add(leased []FreeLane, until, now time.Time) []*lane {
 	added := make([]*lane, len(leased))
 	for i, l := range leased {
 		added[i] = &lane{id: l.Lane, version: l.LeaseVersion + 1, until: until, used: now}
+		if l.LeaseOwner != "" {
+			added[i].ranOut = l.LeaseUntilUs
+		}
 		if len(r.lanes) >= r.share {
 			added[i].keep = until // an orphan: nobody else took it
 		}

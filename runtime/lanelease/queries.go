@@ -51,6 +51,8 @@ type (
 	FreeLane struct {
 		Lane         uint16
 		LeaseVersion int64
+		LeaseOwner   string // of the lease that ran out; empty when it was given back
+		LeaseUntilUs int64  // when it did, since 1970
 	}
 
 	// LeaseLanesParams leases lanes that the transaction has locked.

@@ -96,8 +96,9 @@ func (b *building) full() bool {
 	return len(b.batch.Events) >= b.limit || b.maxBytes > 0 && b.bytes >= b.maxBytes
 }
 
-func (b *building) add(row LaneEvent) {
-	b.batch.Events = append(b.batch.Events, leasing.NewEvent(leasing.Row{
+// add adds an event of a lane whose earlier lease ran out then; 0 if none did.
+func (b *building) add(row LaneEvent, ranOut int64) {
+	event := leasing.NewEvent(leasing.Row{
 		EventID:       row.EventID,
 		AggregateType: row.AggregateType,
 		AggregateID:   row.AggregateID,
@@ -108,7 +109,11 @@ func (b *building) add(row LaneEvent) {
 		Headers:       row.Headers,
 		Attempts:      row.Attempts,
 		CreatedUs:     row.CreatedUs,
-	}, b.origin))
+	}, b.origin)
+	if row.CreatedUs <= ranOut {
+		event.Repeat = outbox.RepeatLeaseExpired
+	}
+	b.batch.Events = append(b.batch.Events, event)
 	b.lease.places[row.EventID] = place{lane: row.Lane, hash: row.AggregateHash, attempts: row.Attempts}
 	b.bytes += len(row.Payload)
 	b.largest = max(b.largest, len(row.Payload))
@@ -175,7 +180,7 @@ func (r *run) take(b *building, rows []LaneEvent, now time.Time) (passedOver boo
 			passedOver = true
 			continue
 		}
-		b.add(row)
+		b.add(row, l.ranOut)
 	}
 	return passedOver
 }

@@ -33,6 +33,9 @@ const (
 // eight hours: for so long the events that it was claiming would be passed over.
 const defaultIdleWait = 60 * time.Second
 
+// MaxIdleTime is how long the pools of [Open] keep an idle connection: less than the server does.
+const MaxIdleTime = defaultIdleWait / 2
+
 // idleConns is how many idle connections a pool keeps, for half a minute.
 // database/sql's own 2 are too few for a relay's batches in flight: connections
 // would be closed and opened all the time.
@@ -56,7 +59,7 @@ func OpenConfig(cfg *mysql.Config) (*outbox.DB, error) {
 		return nil, err
 	}
 	pool := sql.OpenDB(connector)
-	pool.SetConnMaxIdleTime(defaultIdleWait / 2)
+	pool.SetConnMaxIdleTime(MaxIdleTime)
 	pool.SetMaxIdleConns(idleConns)
 	return Wrap(pool), nil
 }
@@ -107,23 +110,34 @@ func setDefault(cfg *mysql.Config, variable string, value time.Duration) {
 }
 
 func checkSettings(cfg *mysql.Config) error {
-	refuse := func(reason string) error { return fmt.Errorf("%w: %s", ErrSettings, reason) }
-	switch {
-	case cfg.ReadTimeout <= 0:
-		return refuse("readTimeout is not set, and nothing else bounds a COMMIT; add readTimeout=10s to the DSN")
-	case cfg.WriteTimeout <= 0:
-		return refuse("writeTimeout is not set, and nothing else bounds a COMMIT; add writeTimeout=10s to the DSN")
-	case cfg.MultiStatements:
-		return refuse("multiStatements is set, and a COMMIT could hide in a statement; remove it from the DSN")
-	case cfg.Collation != "" && !isUTF8(cfg.Collation):
-		return refuse("the collation is not one of utf8mb4, and payloads would be changed; remove it from the DSN")
+	if objections := Objections(cfg); len(objections) > 0 {
+		return fmt.Errorf("%w: %s", ErrSettings, objections[0])
+	}
+	return nil
+}
+
+// Objections are the reasons for which [Connector] refuses a configuration, each with what to do
+// about it; none where it takes it.
+func Objections(cfg *mysql.Config) []string {
+	var out []string
+	if cfg.ReadTimeout <= 0 {
+		out = append(out, "readTimeout is not set, and nothing else bounds a COMMIT; add readTimeout=10s to the DSN")
+	}
+	if cfg.WriteTimeout <= 0 {
+		out = append(out, "writeTimeout is not set, and nothing else bounds a COMMIT; add writeTimeout=10s to the DSN")
+	}
+	if cfg.MultiStatements {
+		out = append(out, "multiStatements is set, and a COMMIT could hide in a statement; remove it from the DSN")
+	}
+	if cfg.Collation != "" && !isUTF8(cfg.Collation) {
+		out = append(out, "the collation is not one of utf8mb4, and payloads would be changed; remove it from the DSN")
 	}
 	for _, charset := range charsets(cfg) {
 		if charset != "utf8mb4" {
-			return refuse("the charset is not utf8mb4, and payloads would be changed; remove it from the DSN")
+			return append(out, "the charset is not utf8mb4, and payloads would be changed; remove it from the DSN")
 		}
 	}
-	return nil
+	return out
 }
 
 func isUTF8(collation string) bool { return strings.HasPrefix(strings.ToLower(collation), "utf8mb4_") }

@@ -5,6 +5,8 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/go-sql-driver/mysql"
+
 	"github.com/outboxgen/outboxgen/runtime/mysqldb"
 )
 
@@ -42,5 +44,25 @@ func TestSettings(t *testing.T) {
 	}
 	if _, err := mysqldb.Open("u:secret@nonsense"); err == nil || strings.Contains(err.Error(), "secret") {
 		t.Errorf("got %v: want an error without the password", err)
+	}
+}
+
+// All that is wrong is told at once, in the order in which Open refuses it.
+func TestObjections(t *testing.T) {
+	cfg, err := mysql.ParseDSN("u:secret@tcp(h:1)/db?multiStatements=true&charset=latin1,utf8")
+	if err != nil {
+		t.Fatal(err)
+	}
+	var words []string
+	for _, objection := range mysqldb.Objections(cfg) {
+		word, _, _ := strings.Cut(objection, " is")
+		words = append(words, word)
+	}
+	if got := strings.Join(words, ", "); got != "readTimeout, writeTimeout, multiStatements, the charset" {
+		t.Error(got)
+	}
+	cfg, _ = mysql.ParseDSN("u:secret@tcp(h:1)/db?readTimeout=1s&writeTimeout=1s")
+	if got := mysqldb.Objections(cfg); len(got) > 0 {
+		t.Error(got)
 	}
 }

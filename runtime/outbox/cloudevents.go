@@ -26,6 +26,7 @@ const (
 	attrAggregateType    = "aggregatetype"
 	attrAggregateVersion = "aggregateversion"
 	attrSchemaVersion    = "schemaversion"
+	attrRepeatCause      = "repeatcause"
 
 	// The extension for distributed tracing
 	// (https://github.com/cloudevents/spec/blob/main/cloudevents/extensions/distributed-tracing.md).
@@ -38,7 +39,7 @@ const (
 
 // Attributes yields the envelope's CloudEvents attributes in a fixed order,
 // datacontenttype among them, the writer's own headers not. An event without a schema has
-// no dataschema.
+// no dataschema, one that is no repeat no repeatcause.
 func (e Envelope) Attributes() iter.Seq2[string, string] {
 	return func(yield func(string, string) bool) {
 		_ = yield(attrSpecVersion, specVersion) &&
@@ -52,6 +53,7 @@ func (e Envelope) Attributes() iter.Seq2[string, string] {
 			yield(attrAggregateType, e.AggregateType) &&
 			yield(attrAggregateVersion, strconv.FormatInt(e.AggregateVersion, 10)) &&
 			yield(attrSchemaVersion, strconv.Itoa(e.SchemaVersion)) &&
+			(e.RepeatCause == "" || yield(attrRepeatCause, string(e.RepeatCause))) &&
 			e.yieldTrace(yield)
 	}
 }
@@ -84,6 +86,7 @@ func EnvelopeFromAttributes(get func(name string) string, headers map[string]str
 		AggregateID:   get(attrSubject),
 		AggregateType: get(attrAggregateType),
 		DataSchema:    get(attrDataSchema),
+		RepeatCause:   parseRepeatCause(get(attrRepeatCause)),
 		Headers:       headers,
 		Data:          data,
 	}

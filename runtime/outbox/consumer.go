@@ -47,6 +47,9 @@ type ConsumerConfig struct {
 
 	// Logger gets the stacks of panics, and what is parked. Defaults to slog.Default().
 	Logger *slog.Logger
+
+	// Observer is told of everything as it happens. Defaults to none.
+	Observer *ConsumerObserver
 }
 
 // ConsumerSpec is what generated code knows of a consumer.
@@ -73,10 +76,12 @@ type ConsumerSpec struct {
 
 // Consumer applies events once each. It implements [Handler].
 type Consumer struct {
-	db    *DB
-	spec  ConsumerSpec
-	cfg   ConsumerConfig
-	stats consumerCounters
+	db        *DB
+	spec      ConsumerSpec
+	cfg       ConsumerConfig
+	stats     consumerCounters
+	observing *consumerObserving
+	pulse     consumerPulse
 }
 
 var _ Handler = (*Consumer)(nil)
@@ -86,7 +91,9 @@ func NewConsumer(db *DB, spec ConsumerSpec, cfg *ConsumerConfig) *Consumer {
 	if cfg == nil {
 		cfg = &ConsumerConfig{}
 	}
-	return &Consumer{db: db, spec: spec, cfg: cfg.withDefaults(spec.Defaults)}
+	c := &Consumer{db: db, spec: spec, cfg: cfg.withDefaults(spec.Defaults)}
+	c.observing = newConsumerObserving(c.cfg.Observer, c.cfg.Logger)
+	return c
 }
 
 func (c ConsumerConfig) withDefaults(d ConsumerConfig) ConsumerConfig {
@@ -97,6 +104,7 @@ func (c ConsumerConfig) withDefaults(d ConsumerConfig) ConsumerConfig {
 	firstAboveZero(&c.Backoff, d.Backoff, defaultBackoff)
 	firstAboveZero(&c.MaxBackoff, d.MaxBackoff, defaultMaxBackoff)
 	firstOf(&c.Logger, d.Logger, slog.Default())
+	firstOf(&c.Observer, d.Observer)
 	return c
 }
 
@@ -158,14 +166,22 @@ func (c *Consumer) Handle(ctx context.Context, e Envelope) (Handling, error) {
 	if err := fault.At(ctx, fault.ConsumerDelivered); err != nil {
 		return NotHandled, err
 	}
-	handling, err := c.handle(ContextWithTrace(ctx, e.Headers), e)
-	c.stats.count(handling, err)
-	return handling, err
+	seen := c.observe(ctx, e)
+	ctx = seen.begin(ContextWithTrace(ctx, e.Headers))
+	end, err := c.handle(ctx, e)
+	seen.end(ctx, end, err)
+	return end.handling, err
 }
 
-func (c *Consumer) handle(ctx context.Context, e Envelope) (Handling, error) {
+// ending is how an event ended.
+type ending struct {
+	handling Handling
+	parked   string // the kind, when it is Parked
+}
+
+func (c *Consumer) handle(ctx context.Context, e Envelope) (ending, error) {
 	if err := checkEventID(e.ID); err != nil {
-		return NotHandled, err
+		return ending{}, err
 	}
 	do, kind, err := c.bind(e)
 	if err != nil {
@@ -174,7 +190,7 @@ func (c *Consumer) handle(ctx context.Context, e Envelope) (Handling, error) {
 	}
 	a := c.attempts(ctx, func(ctx context.Context, tx *Tx, a *attempt) error { return c.apply(ctx, tx, e, a, do) })
 	if a.err == nil {
-		return a.handling, nil
+		return ending{handling: a.handling}, nil
 	}
 	return c.failed(ctx, e, a)
 }

@@ -149,7 +149,7 @@ func TestTimeoutOfAHandlerIsCounted(t *testing.T) {
 		return nil
 	}
 	for name, do := range map[string]effect{"waits": waits, "ignores its context": ignores} {
-		p := newPlanner(do, func(_ *outbox.ConsumerSpec, c *outbox.ConsumerConfig) { c.Timeout = time.Millisecond })
+		p := newPlanner(do, func(_ *outbox.ConsumerSpec, c *outbox.ConsumerConfig) { c.Timeout = 300 * time.Millisecond })
 		_, err := p.Handle(t.Context(), testEnvelope())
 		var h *outbox.HandlingError
 		if !errors.As(err, &h) || h.Kind != outbox.FailureFailed || h.Attempts != 1 || !strings.Contains(err.Error(), "not finished in its time") {

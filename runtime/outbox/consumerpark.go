@@ -40,33 +40,33 @@ const (
 
 // failed ends an attempt that has failed: it counts it, and parks the event when
 // it was the last one.
-func (c *Consumer) failed(ctx context.Context, e Envelope, a attempt) (Handling, error) {
+func (c *Consumer) failed(ctx context.Context, e Envelope, a attempt) (ending, error) {
 	c.logPanic(ctx, e.ID, a.err)
 	kind := c.kind(ctx, a)
 	if kind != FailureFailed {
-		return NotHandled, c.error(e, a.err, kind, 0, c.cfg.Backoff)
+		return ending{}, c.error(e, a.err, kind, 0, c.cfg.Backoff)
 	}
 	if isPermanent(a.err) {
 		return c.park(ctx, e, parkedPermanent, a.err)
 	}
 	attempts, parked, err := c.countFailure(ctx, e, a.err)
 	if err != nil {
-		return c.notBooked(ctx, e, a.err, err)
+		return ending{}, c.notBooked(ctx, e, a.err, err)
 	}
 	switch parked {
 	case Parked:
 		c.logParked(ctx, e.ID, parkedAttempts, reasonOf(c.db, a.err))
-		return Parked, nil
+		return ending{handling: Parked, parked: parkedAttempts}, nil
 	case Duplicate:
-		return Duplicate, nil
+		return ending{handling: Duplicate}, nil
 	}
-	return NotHandled, c.error(e, a.err, FailureFailed, attempts, backoff(c.cfg.Backoff, c.cfg.MaxBackoff, attempts))
+	return ending{}, c.error(e, a.err, FailureFailed, attempts, backoff(c.cfg.Backoff, c.cfg.MaxBackoff, attempts))
 }
 
 // notBooked is for an event of which neither a failure nor its parking could be
 // written, because of err: nothing was counted. What the server refuses to write
 // of one event says nothing about others: it does not stop them.
-func (c *Consumer) notBooked(ctx context.Context, e Envelope, cause, err error) (Handling, error) {
+func (c *Consumer) notBooked(ctx context.Context, e Envelope, cause, err error) error {
 	kind, again := FailureUnavailable, c.cfg.Backoff
 	switch info := c.db.Classify(err); {
 	case ctx.Err() != nil, info.Fault == FaultDeadlock, info.Fault == FaultLockTimeout:
@@ -74,7 +74,7 @@ func (c *Consumer) notBooked(ctx context.Context, e Envelope, cause, err error) 
 	case info.Code != 0 && (info.Fault == FaultOther || info.Fault == FaultDuplicate):
 		kind, again = FailureFailed, c.cfg.MaxBackoff
 	}
-	return NotHandled, c.error(e, errors.Join(cause, err), kind, 0, again)
+	return c.error(e, errors.Join(cause, err), kind, 0, again)
 }
 
 func (c *Consumer) error(e Envelope, cause error, kind FailureKind, attempts int, again time.Duration) error {
@@ -113,9 +113,10 @@ func (c *Consumer) countFailure(ctx context.Context, e Envelope, cause error) (a
 }
 
 // park sets an event aside.
-func (c *Consumer) park(ctx context.Context, e Envelope, kind string, cause error) (h Handling, err error) {
+func (c *Consumer) park(ctx context.Context, e Envelope, kind string, cause error) (ending, error) {
 	reason := shorten(reasonOf(c.db, cause), maxParkedReason)
-	err = c.book(ctx, func(ctx context.Context, tx *Tx) error {
+	var h Handling
+	err := c.book(ctx, func(ctx context.Context, tx *Tx) error {
 		h = NotHandled
 		n, err := c.spec.Inbox.ReadAttempts(ctx, tx, ReadAttemptsParams{ConsumerName: c.spec.Name, EventID: e.ID.String()})
 		if err != nil && !errors.Is(err, sql.ErrNoRows) {
@@ -126,12 +127,12 @@ func (c *Consumer) park(ctx context.Context, e Envelope, kind string, cause erro
 	})
 	switch {
 	case h == Duplicate:
-		return Duplicate, nil
+		return ending{handling: Duplicate}, nil
 	case err != nil:
-		return c.notBooked(ctx, e, cause, err)
+		return ending{}, c.notBooked(ctx, e, cause, err)
 	}
 	c.logParked(ctx, e.ID, kind, reason)
-	return h, nil
+	return ending{handling: Parked, parked: kind}, nil
 }
 
 // Park implements [Handler]: a message that isn't an event is written to parked_event,
@@ -144,6 +145,7 @@ func (c *Consumer) Park(ctx context.Context, m Unreadable) error {
 		Attributes: jsonObject(map[string]string{"reference": m.Reference}),
 		Headers:    jsonObject(m.Headers), Body: notNull(m.Body),
 	}
+	seen := c.observe(ctx, Envelope{ID: id})
 	var h Handling
 	err := c.book(ctx, func(ctx context.Context, tx *Tx) (err error) {
 		h, err = c.insertParked(ctx, tx, row)
@@ -151,12 +153,14 @@ func (c *Consumer) Park(ctx context.Context, m Unreadable) error {
 	})
 	switch {
 	case h == Duplicate:
+		seen.end(ctx, ending{handling: Duplicate}, nil)
 		return nil
 	case err != nil:
-		_, err = c.notBooked(ctx, Envelope{ID: id}, m.Reason, err)
+		err = c.notBooked(ctx, Envelope{ID: id}, m.Reason, err)
+		seen.end(ctx, ending{}, err)
 		return err
 	}
-	c.stats.count(Parked, nil)
+	seen.end(ctx, ending{handling: Parked, parked: parkedMessage}, nil)
 	c.logParked(ctx, id, parkedMessage, reason)
 	return nil
 }

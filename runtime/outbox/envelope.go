@@ -22,6 +22,10 @@ type Envelope struct {
 	DataSchema       string    // CloudEvents dataschema; the URI of the payload's schema, empty unless exports.schema_base is set
 	Time             time.Time // CloudEvents time; when the row was written, by the database's clock
 
+	// RepeatCause is why the message may be a repeat, for metrics: extension repeatcause,
+	// which only such messages have. Usually empty.
+	RepeatCause RepeatCause
+
 	// Headers are the writer's own, such as traceparent. Their names are lower case.
 	Headers map[string]string
 

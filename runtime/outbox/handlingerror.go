@@ -66,6 +66,15 @@ func RedeliveryOf(err error) Redelivery {
 	return Redelivery{Pause: h.Kind == FailureUnavailable, After: max(h.Again, 0)}
 }
 
+// handlingKind is the kind of a [HandlingError], FailureUnknown of any other error.
+func handlingKind(err error) FailureKind {
+	var h *HandlingError
+	if !errors.As(err, &h) {
+		return FailureUnknown
+	}
+	return h.Kind
+}
+
 // Permanent marks a handler's error as one that no repeat can help: the event is
 // parked at once, with err's text as the reason.
 func Permanent(err error) error {

@@ -11,12 +11,12 @@ import (
 // doesn't harm the relay.
 type observing struct {
 	Observer
-	panicked trouble
+	surviving
 }
 
 // newObserving takes nil for an observer without functions.
 func newObserving(o *Observer, log *slog.Logger) *observing {
-	out := &observing{panicked: trouble{log: log, level: slog.LevelError, message: "an observer panicked"}}
+	out := &observing{surviving: newSurviving(log)}
 	if o != nil {
 		out.Observer = *o
 	}
@@ -59,14 +59,25 @@ func (o *observing) backlog(b Backlog) { tell(o, o.Backlog, b) }
 
 // tell calls f, if there is one, and survives its panic.
 func tell[T any](o *observing, f func(T), what T) {
-	if f == nil {
-		return
+	if f != nil {
+		o.survive(what, func() { f(what) })
 	}
+}
+
+// surviving calls functions of observers.
+type surviving struct{ panicked trouble }
+
+func newSurviving(log *slog.Logger) surviving {
+	return surviving{panicked: trouble{log: log, level: slog.LevelError, message: "an observer panicked"}}
+}
+
+// survive calls a function that is told what, and survives its panic.
+func (s *surviving) survive(what any, call func()) {
 	defer func() {
 		if value := recover(); value != nil { // it may hold payload, its type and the stack don't
-			o.panicked.note(1, "told", fmt.Sprintf("%T", what), "type", fmt.Sprintf("%T", value),
+			s.panicked.note(1, "told", fmt.Sprintf("%T", what), "type", fmt.Sprintf("%T", value),
 				"stack", string(debug.Stack()))
 		}
 	}()
-	f(what)
+	call()
 }

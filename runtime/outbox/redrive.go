@@ -56,60 +56,80 @@ func (c *Consumer) ParkedEvents(ctx context.Context, after int64, limit int) ([]
 // *[CommitUnknownError] says: look again.
 func (c *Consumer) Redrive(ctx context.Context, eventID uuid.UUID) (Handling, error) {
 	c.stats.attempts.Add(1)
-	var parked ParkedEvent
-	a := c.attempts(ctx, func(ctx context.Context, tx *Tx, a *attempt) error {
-		row, err := c.unpark(ctx, tx, eventID.String())
-		if err != nil {
-			return err
-		}
-		parked, err = row.event()
-		if err != nil {
-			a.entered = true
-			return err
-		}
-		do, _, err := c.bind(parked.Envelope)
-		if err != nil {
-			a.entered = true
-			return err
-		}
-		return c.apply(ContextWithTrace(ctx, parked.Envelope.Headers), tx, parked.Envelope, a, do)
-	})
+	seen := c.observe(ctx, Envelope{ID: eventID})
+	seen.redrive = true
+	redrive := redriving{Consumer: c, eventID: eventID, seen: seen, ctx: ctx}
+	end, err := redrive.run(ctx)
+	seen.end(redrive.ctx, end, err)
+	return end.handling, err
+}
+
+// redriving is one call of Redrive.
+type redriving struct {
+	*Consumer
+	eventID uuid.UUID
+	parked  ParkedEvent
+	seen    *observed
+	begun   bool
+	ctx     context.Context //nolint:containedctx // the handler's, from Begin on
+}
+
+func (r *redriving) run(ctx context.Context) (ending, error) {
+	a := r.attempts(ctx, r.apply)
 	switch {
 	case a.err == nil && a.handling == Duplicate:
-		return c.redriven(ctx, eventID)
+		return r.redriven(ctx, r.eventID)
 	case a.err == nil:
-		c.stats.count(a.handling, nil)
-		return a.handling, nil
+		return ending{handling: a.handling}, nil
 	case !a.entered && (errors.Is(a.err, ErrNotParked) || errors.Is(a.err, ErrUnreadable)):
-		c.stats.count(NotHandled, a.err)
-		return NotHandled, a.err
+		return ending{}, a.err
 	}
-	c.logPanic(ctx, eventID, a.err)
-	kind, cause, attempts := c.kind(ctx, a), a.err, parked.Attempts
+	r.logPanic(ctx, r.eventID, a.err)
+	kind, cause, attempts := r.kind(ctx, a), a.err, r.parked.Attempts
 	if kind == FailureFailed {
-		if err := c.failParked(ctx, eventID, cause); err != nil {
+		if err := r.failParked(ctx, r.eventID, cause); err != nil {
 			cause = errors.Join(cause, fmt.Errorf("note the failed redrive: %w", err))
 		} else {
 			attempts++
 		}
 	}
-	err := c.error(Envelope{ID: eventID}, cause, kind, attempts, 0)
-	c.stats.count(NotHandled, err)
-	return NotHandled, err
+	return ending{}, r.error(Envelope{ID: r.eventID}, cause, kind, attempts, 0)
+}
+
+// apply is the transaction.
+func (r *redriving) apply(ctx context.Context, tx *Tx, a *attempt) error {
+	row, err := r.unpark(ctx, tx, r.eventID.String())
+	if err != nil {
+		return err
+	}
+	if r.parked, err = row.event(); err != nil {
+		a.entered = true
+		return err
+	}
+	do, _, err := r.bind(r.parked.Envelope)
+	if err != nil {
+		a.entered = true
+		return err
+	}
+	r.seen.e = r.parked.Envelope
+	if !r.begun { // not again when the transaction is repeated, which has the same ctx
+		r.begun = true
+		r.ctx = r.seen.begin(ContextWithTrace(ctx, r.parked.Envelope.Headers))
+	}
+	return r.Consumer.apply(r.ctx, tx, r.parked.Envelope, a, do)
 }
 
 // redriven removes a parked event that turns out to be applied: somebody has
 // deleted its dedup row, and it came again.
-func (c *Consumer) redriven(ctx context.Context, eventID uuid.UUID) (Handling, error) {
+func (c *Consumer) redriven(ctx context.Context, eventID uuid.UUID) (ending, error) {
 	err := c.book(ctx, func(ctx context.Context, tx *Tx) error {
 		_, err := c.spec.Inbox.DeleteParked(ctx, tx, DeleteParkedParams{ConsumerName: c.spec.Name, EventID: eventID.String()})
 		return err
 	})
 	if err != nil {
-		return c.notBooked(ctx, Envelope{ID: eventID}, nil, err)
+		return ending{}, c.notBooked(ctx, Envelope{ID: eventID}, nil, err)
 	}
-	c.stats.count(Duplicate, nil)
-	return Duplicate, nil
+	return ending{handling: Duplicate}, nil
 }
 
 func (c *Consumer) failParked(ctx context.Context, eventID uuid.UUID, cause error) error {

@@ -70,7 +70,7 @@ func TestRedriveThatFails(t *testing.T) {
 		ctx, cancel := context.WithCancel(t.Context())
 		defer cancel()
 		if name == "timeout" {
-			p.Consumer = outbox.NewConsumer(p.newDB(), plannerSpec(p.inbox, do), &outbox.ConsumerConfig{Timeout: time.Millisecond})
+			p.Consumer = outbox.NewConsumer(p.newDB(), plannerSpec(p.inbox, do), &outbox.ConsumerConfig{Timeout: 300 * time.Millisecond})
 		}
 		handling, err := p.Redrive(ctx, e.ID)
 		var h *outbox.HandlingError

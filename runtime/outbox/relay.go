@@ -23,6 +23,9 @@ type Relay struct {
 	stats     relayCounters
 	check     storeCheck
 	observer  *observing
+
+	handedOver handedOver
+	pulses     pulses
 }
 
 // NewRelay checks the configuration; nil stands for all defaults. A store that is
@@ -58,10 +61,12 @@ func NewRelay(store Store, publisher Publisher, cfg *RelayConfig) (*Relay, error
 // its own.
 func (r *Relay) Run(ctx context.Context) error {
 	run := r.newRun()
+	r.pulses.add(&run.pulse)
+	defer r.pulses.remove(&run.pulse)
 	run.log.Info("relay started", "batch", r.cfg.BatchSize, "batches", r.cfg.MaxBatches, "lease", r.cfg.Lease)
 	defer run.log.Info("relay stopped")
 	defer run.dead.close()
-	if err := r.awaitFitStore(ctx); err != nil {
+	if err := run.awaitFitStore(ctx); err != nil {
 		return fmt.Errorf("relay: %w", err)
 	}
 
@@ -90,6 +95,7 @@ type relayRun struct {
 	grace    context.Context // for the database's calls: ends some time after Run's context
 	log      *slog.Logger
 	outage   outage
+	pulse    pulse
 	troubles troubles
 	dead     deadLog
 

@@ -40,8 +40,9 @@ func (r *Relay) checkStore(ctx context.Context) error {
 }
 
 // awaitFitStore returns when the store was found fit or ctx ended, or an [*UnfitError].
-func (r *Relay) awaitFitStore(ctx context.Context) error {
+func (r *relayRun) awaitFitStore(ctx context.Context) error {
 	for failures := 1; ; failures++ {
+		r.pulse.beat()
 		err := r.checkStore(ctx)
 		if err == nil || isUnfit(err) {
 			return err

@@ -52,6 +52,7 @@ func (r *relayRun) wakes() (wake <-chan struct{}, stop func()) {
 func (r *relayRun) awaitTurn(ctx context.Context) (probe, ok bool) {
 	paced := false
 	for ctx.Err() == nil {
+		r.pulse.beat()
 		pause, active := r.outage.left()
 		most := int64(r.cfg.MaxBatches)
 		if active {

@@ -34,6 +34,7 @@ func (r *relayRun) publish(ctx context.Context, b *leasedBatch, epoch int) []Eve
 	messages := make([]Envelope, len(events))
 	for i := range events {
 		messages[i] = events[i].Envelope
+		messages[i].RepeatCause = r.repeatOf(&events[i])
 	}
 
 	began := time.Now()
@@ -133,6 +134,7 @@ func (r *relayRun) noteAvailability(epoch int, results []error) {
 	if slices.ContainsFunc(results, isAnswer) {
 		if r.outage.end(epoch) {
 			r.troubles.broker.end()
+			r.pulse.resumed()
 			r.observer.resumed()
 			notify(r.changed)
 		}
@@ -143,6 +145,7 @@ func (r *relayRun) noteAvailability(epoch int, results []error) {
 		return
 	}
 	r.stats.pauses.Add(1)
+	r.pulse.paused()
 	r.troubles.broker.note(1, "pause", pause, "error", results[0])
 	r.observer.paused(pause, results[0])
 }

@@ -22,6 +22,7 @@ func (r *relayRun) settle(b *leasedBatch, outcomes []EventOutcome) {
 		result, took, err := r.callSettle(b, outcomes)
 		if err == nil {
 			r.troubles.settle.end()
+			r.handedOver.settled(outcomes)
 			r.count(b, outcomes, result)
 			r.observer.settled(result, outcomes, took)
 			return
@@ -29,6 +30,7 @@ func (r *relayRun) settle(b *leasedBatch, outcomes []EventOutcome) {
 		r.observer.storeFailed("settle", err)
 		r.troubles.settle.note(1, "events", len(b.Events), "error", err)
 		if !r.mayRetrySettle(b, failures, giveUp) {
+			r.handedOver.add(outcomes)
 			r.stats.abandoned.Add(int64(len(b.Events)))
 			r.troubles.abandoned.note(len(b.Events), "error", err)
 			r.observer.abandoned(len(b.Events))

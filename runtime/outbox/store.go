@@ -96,6 +96,11 @@ type Event struct {
 	Envelope Envelope
 	Attempts int // failed attempts so far
 
+	// Repeat is why the event may have been published before, as far as the store can
+	// tell: RepeatLeaseExpired when it was claimed from under a lease that had run out and
+	// that its owner had not given back, else empty. For metrics alone.
+	Repeat RepeatCause
+
 	// Invalid says why the row can't be published at all, such as an id that is
 	// not a UUID in a row written by hand; nil for every row of a generated writer.
 	// The relay buries it, so that it doesn't hold up the others.
@@ -146,6 +151,7 @@ type Settlement struct {
 type Backlog struct {
 	Waiting   int           // rows neither published nor dead, leased ones among them
 	OldestDue time.Duration // how long the longest waiting one has been due; 0 when none is
+	Dead      int           // rows that were given up on, until they are redriven
 }
 
 // Checker is a Store that can tell whether its database is fit for the promise.

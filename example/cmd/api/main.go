@@ -14,7 +14,9 @@ import (
 	"time"
 
 	"github.com/outboxgen/outboxgen/example/orders"
+	"github.com/outboxgen/outboxgen/example/telemetry"
 	"github.com/outboxgen/outboxgen/runtime/mysqldb"
+	"github.com/outboxgen/outboxgen/runtime/outboxhealth"
 )
 
 func main() {
@@ -34,9 +36,17 @@ func run(ctx context.Context) error {
 	db.SetMaxOpenConns(32)
 	db.SetMaxIdleConns(32)
 
+	tel, err := telemetry.New()
+	if err != nil {
+		return err
+	}
+	if err := tel.Start(ctx, outboxhealth.New(outboxhealth.Config{Database: db.PingContext})); err != nil {
+		return err
+	}
+
 	server := &http.Server{
 		Addr:              cmp.Or(os.Getenv("ORDERS_LISTEN"), "127.0.0.1:8080"),
-		Handler:           orders.NewService(db).Handler(),
+		Handler:           telemetry.Requests(orders.NewService(db).Handler()),
 		ReadHeaderTimeout: 5 * time.Second,
 	}
 	go func() {

@@ -13,9 +13,11 @@ import (
 	"time"
 
 	"github.com/outboxgen/outboxgen/example/broker"
+	"github.com/outboxgen/outboxgen/example/telemetry"
 	"github.com/outboxgen/outboxgen/gen/orderevents"
 	"github.com/outboxgen/outboxgen/runtime/mysqldb"
 	"github.com/outboxgen/outboxgen/runtime/outbox"
+	"github.com/outboxgen/outboxgen/runtime/outboxhealth"
 )
 
 func main() {
@@ -42,15 +44,28 @@ func run(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
+	tel, err := telemetry.New()
+	if err != nil {
+		return err
+	}
 	relay, err := outbox.NewRelay(orderevents.NewStore(db), publisher, &outbox.RelayConfig{
 		Lease:          15 * time.Second, // how long the orders of a dead relay wait for another
 		PublishTimeout: 5 * time.Second,  // of a batch
+		Observer:       tel.Relay(),
 	})
 	if err != nil {
 		return err
 	}
 	purger, err := orderevents.NewPurger(db, nil) // keep_published of events.yaml says what is old
 	if err != nil {
+		return err
+	}
+
+	if err := tel.Purger("events", purger); err != nil {
+		return err
+	}
+	health := outboxhealth.New(outboxhealth.Config{Relays: []*outbox.Relay{relay}, Database: db.PingContext})
+	if err := tel.Start(ctx, health); err != nil {
 		return err
 	}
 

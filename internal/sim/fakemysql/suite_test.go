@@ -138,7 +138,7 @@ func (k kind) harness(t *testing.T) storesuite.Harness {
 		BreakFailures: func(*testing.T) { broken.Store(true) },
 		Expire: func(t *testing.T) {
 			if k.ordered {
-				mustExec(t, db, "UPDATE outbox_lane SET lease_until = '1970-01-01' WHERE lease_owner <> ''")
+				mustExec(t, db, "UPDATE outbox_lane SET lease_until = UTC_TIMESTAMP() + INTERVAL MICROSECOND(CURRENT_TIMESTAMP(6)) MICROSECOND WHERE lease_owner <> ''")
 				mustExec(t, db, "UPDATE outbox_event SET next_attempt_at = '1970-01-01' WHERE status = 0")
 				return
 			}

@@ -320,8 +320,14 @@ func TestSharedContextIsExhausted(t *testing.T) {
 func TestPublisherLeaksNothing(t *testing.T) {
 	r := newRig(t)
 	p := r.publisher(PublisherConfig{AckTimeout: 50 * time.Millisecond})
-	if err := publishOne(t, p, brokersuite.Event("a", 1)); err != nil {
-		t.Fatal(err)
+	for n := 1; ; n++ { // on a busy machine an answer takes longer than that
+		err := publishOne(t, p, brokersuite.Event("a", 1))
+		if err == nil {
+			break
+		}
+		if n == 100 {
+			t.Fatal(err)
+		}
 	}
 	before := runtime.NumGoroutine()
 	r.proxy.muteServer(true)

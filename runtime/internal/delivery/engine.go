@@ -313,7 +313,12 @@ func (e *Engine) handOver(h *held) error {
 		}
 		return err
 	}
-	_, err := e.cfg.Handler.Handle(e.ctx, h.Envelope)
+	ctx := e.ctx
+	if h.repeated || h.Deliveries > 1 {
+		ctx = outbox.ContextWithRedelivery(ctx)
+	}
+	h.repeated = true // the next time
+	_, err := e.cfg.Handler.Handle(ctx, h.Envelope)
 	return err
 }
 

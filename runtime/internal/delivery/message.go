@@ -34,6 +34,8 @@ type Message struct {
 // held is a message in the engine's hands.
 type held struct {
 	Message
+	repeated bool // it was handed to the handler before, here
+
 	mu   sync.Mutex
 	done bool // Ack or Again is called
 }

@@ -43,6 +43,9 @@ func NewEvent(row Row, origin Origin) outbox.Event {
 			Data:             row.Payload,
 		},
 	}
+	if row.LeaseOwner != "" {
+		event.Repeat = outbox.RepeatLeaseExpired
+	}
 	var err error
 	if event.Envelope.ID, err = outbox.ParseEventID(row.EventID); err != nil {
 		event.Invalid = err

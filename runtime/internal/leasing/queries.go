@@ -13,6 +13,7 @@ type Queries interface {
 	RecordFailure(ctx context.Context, db outbox.DBTX, p RecordFailureParams) error
 	DeleteFailures(ctx context.Context, db outbox.DBTX, p DeleteFailuresParams) error
 	CountWaiting(ctx context.Context, db outbox.DBTX) (Waiting, error)
+	CountDead(ctx context.Context, db outbox.DBTX) (int64, error)
 	KeepRelayAlive(ctx context.Context, db outbox.DBTX, p KeepRelayAliveParams) error
 	EndRelay(ctx context.Context, db outbox.DBTX, p EndRelayParams) error
 	RelayAliveUntil(ctx context.Context, db outbox.DBTX, p RelayAliveUntilParams) (int64, error)
@@ -79,4 +80,5 @@ type Row struct {
 	Headers       json.RawMessage
 	Attempts      uint32
 	CreatedUs     int64
+	LeaseOwner    string // of a row's lease that ran out and was not given back, else empty
 }

@@ -66,7 +66,12 @@ func Backlog(ctx context.Context, db *outbox.DB, q Queries) (outbox.Backlog, err
 	if err != nil {
 		return outbox.Backlog{}, fmt.Errorf("count waiting events: %w", err)
 	}
+	dead, err := q.CountDead(ctx, db)
+	if err != nil {
+		return outbox.Backlog{}, fmt.Errorf("count dead events: %w", err)
+	}
 	return outbox.Backlog{
+		Dead:      int(dead),
 		Waiting:   int(w.Waiting),
 		OldestDue: max(0, time.Duration(w.OldestUs)*time.Microsecond),
 	}, nil

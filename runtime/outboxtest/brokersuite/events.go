@@ -72,6 +72,7 @@ func awkwardEvents() []outbox.Envelope {
 	}
 	add(func(e *outbox.Envelope) { e.AggregateVersion, e.SchemaVersion = 9223372036854775807, 2147483647 })
 	add(func(e *outbox.Envelope) { e.AggregateVersion = -1 })
+	add(func(e *outbox.Envelope) { e.RepeatCause = outbox.RepeatLeaseExpired })
 	add(func(e *outbox.Envelope) {
 		e.Headers = map[string]string{
 			"traceparent": "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01",

@@ -131,8 +131,12 @@ func ackedAfterHandle(t *testing.T, f SubscriberFixture) {
 
 func errorRedelivers(t *testing.T, f SubscriberFixture) {
 	var calls atomic.Int64
-	h := newHandler("projector", func(context.Context, outbox.Envelope) error {
-		if calls.Add(1) < 4 {
+	h := newHandler("projector", func(ctx context.Context, _ outbox.Envelope) error {
+		n := calls.Add(1)
+		if got := outbox.IsRedelivery(ctx); got != (n > 1) {
+			t.Errorf("delivery %d is a redelivery: %v", n, got)
+		}
+		if n < 4 {
 			return errors.New("not yet")
 		}
 		return nil

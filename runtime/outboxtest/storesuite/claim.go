@@ -97,6 +97,36 @@ func expiredIsClaimedAgain(t *testing.T, h Harness) {
 	}
 }
 
+// What was claimed under a lease that nobody gave back may have been published.
+func tellsOfExpiredLease(t *testing.T, h Harness) {
+	wantRepeat := func(b *outbox.Batch, want outbox.RepeatCause) {
+		t.Helper()
+		if len(b.Events) != 3 {
+			t.Fatalf("%d events were claimed, want 3", len(b.Events))
+		}
+		for _, e := range b.Events {
+			if e.Repeat != want || e.Envelope.RepeatCause != "" {
+				t.Errorf("event %s: %q, %q on the envelope; want %q", e.Key, e.Repeat, e.Envelope.RepeatCause, want)
+			}
+		}
+	}
+	h.WriteTo(t, 1, 3)
+	owner := NewOwner()
+	first := claim(t, h, owner, 10)
+	wantRepeat(first, "")
+	settle(t, h, first, all(first, outbox.OutcomeReleased))
+	if err := h.Store.Release(t.Context(), owner); err != nil {
+		t.Fatal(err)
+	}
+	wantRepeat(claim(t, h, NewOwner(), 10), "") // it was given back
+	h.Expire(t)
+	taken := claim(t, h, NewOwner(), 10)
+	wantRepeat(taken, outbox.RepeatLeaseExpired)
+	settle(t, h, taken, all(taken, outbox.OutcomePublished))
+	h.WriteTo(t, 1, 3) // what is written after the takeover was with nobody
+	wantRepeat(claim(t, h, taken.Owner, 10), "")
+}
+
 func concurrentClaimsShareNothing(t *testing.T, h Harness) {
 	const events, claimers = 400, 8
 	h.Write(t, events)

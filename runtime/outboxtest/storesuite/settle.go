@@ -306,8 +306,12 @@ func countsBacklog(t *testing.T, h Harness) {
 	batch := claim(t, h, NewOwner(), 2)
 	settle(t, h, batch, all(batch, outbox.OutcomePublished))
 	claim(t, h, NewOwner(), 1)
-	if b, err := h.Store.Backlog(t.Context()); err != nil || b.Waiting != 3 || b.OldestDue < 0 || b.OldestDue > time.Minute {
+	if b, err := h.Store.Backlog(t.Context()); err != nil || b.Waiting != 3 || b.OldestDue < 0 || b.OldestDue > time.Minute || b.Dead != 0 {
 		t.Errorf("%+v (%v), want 3 waiting", b, err)
+	}
+	h.Bury(t, h.Write(t, 1)[0])
+	if b, err := h.Store.Backlog(t.Context()); err != nil || b.Waiting != 3 || b.Dead != 1 {
+		t.Errorf("%+v (%v), want 3 waiting and 1 dead", b, err)
 	}
 }
 

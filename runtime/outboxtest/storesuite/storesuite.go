@@ -69,6 +69,7 @@ func Run(t *testing.T, newHarness func(t *testing.T) Harness) {
 		{"ClaimsByBytes", claimsByBytes},
 		{"LeasedIsNotClaimed", leasedIsNotClaimed},
 		{"ExpiredIsClaimedAgain", expiredIsClaimedAgain},
+		{"TellsOfALeaseThatRanOut", tellsOfExpiredLease},
 		{"ConcurrentClaimsShareNothing", concurrentClaimsShareNothing},
 		{"UncommittedIsNotSeenAndNotSkipped", uncommittedIsNotSeenAndNotSkipped},
 		{"LeaseCanBeLookedUp", leaseCanBeLookedUp},

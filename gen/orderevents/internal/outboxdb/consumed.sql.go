@@ -74,6 +74,41 @@ func (q *Queries) CountFailure(ctx context.Context, arg CountFailureParams) erro
 	return err
 }
 
+const countParked = `-- name: CountParked :many
+SELECT consumer_name, COUNT(*) AS parked
+FROM parked_event FORCE INDEX (ix_parked_event_consumer)
+GROUP BY consumer_name
+`
+
+type CountParkedRow struct {
+	ConsumerName string
+	Parked       int64
+}
+
+// CountParked counts the parked events of each consumer that has any.
+func (q *Queries) CountParked(ctx context.Context) ([]CountParkedRow, error) {
+	rows, err := q.db.QueryContext(ctx, countParked)
+	if err != nil {
+		return nil, err
+	}
+	defer rows.Close()
+	var items []CountParkedRow
+	for rows.Next() {
+		var i CountParkedRow
+		if err := rows.Scan(&i.ConsumerName, &i.Parked); err != nil {
+			return nil, err
+		}
+		items = append(items, i)
+	}
+	if err := rows.Close(); err != nil {
+		return nil, err
+	}
+	if err := rows.Err(); err != nil {
+		return nil, err
+	}
+	return items, nil
+}
+
 const deleteParked = `-- name: DeleteParked :execrows
 DELETE FROM parked_event
 WHERE consumer_name = ? AND event_id = ?

@@ -62,6 +62,12 @@ WHERE consumer_name = ? AND id > sqlc.arg(after_id)
 ORDER BY id
 LIMIT ?;
 
+-- name: CountParked :many
+-- CountParked counts the parked events of each consumer that has any.
+SELECT consumer_name, COUNT(*) AS parked
+FROM parked_event FORCE INDEX (ix_parked_event_consumer)
+GROUP BY consumer_name;
+
 -- name: AddVersion :exec
 -- AddVersion makes an aggregate's row, which the transaction holds from then on.
 INSERT INTO consumed_version (consumer_name, aggregate_type, aggregate_id, version)

@@ -82,7 +82,8 @@ CREATE TABLE consumer_failure (
 ) ENGINE=InnoDB DEFAULT CHARSET=utf8mb4;
 
 -- What a consumer gave up on, whole, until it is redriven. kind is attempts,
--- permanent, payload, type, version, or message for what isn't an event: that has
+-- permanent, payload, type, version, redelivery for one that people want to be delivered
+-- again, or message for what isn't an event: that has
 -- an id made of its content, and headers as they came.
 CREATE TABLE parked_event (
   id            BIGINT NOT NULL AUTO_INCREMENT,

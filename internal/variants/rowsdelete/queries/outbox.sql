@@ -27,6 +27,11 @@ SELECT
 FROM outbox_event
 WHERE status = 0;
 
+-- name: CountDead :one
+-- CountDead counts the events that were given up on (status 3).
+SELECT COUNT(*) FROM outbox_event FORCE INDEX (ix_outbox_event_claim)
+WHERE status = 3;
+
 -- name: EventState :one
 -- EventState shows one event to people.
 SELECT

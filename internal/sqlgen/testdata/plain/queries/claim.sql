@@ -21,7 +21,9 @@ WHERE l.lease_owner = sqlc.arg(owner) OR l.lease_until <= UTC_TIMESTAMP() + INTE
 
 -- name: LockFreeLanes :many
 -- LockFreeLanes locks lanes that nobody leases, those locked by others passed over.
-SELECT lane, lease_version FROM outbox_lane FORCE INDEX (PRIMARY)
+-- An owner is there when a lease ran out that was not given back.
+SELECT lane, lease_version, lease_owner, CAST(COALESCE(TIMESTAMPDIFF(MICROSECOND, '1970-01-01', lease_until), 0) AS SIGNED) AS lease_until_us
+FROM outbox_lane FORCE INDEX (PRIMARY)
 WHERE lane IN (sqlc.slice(lanes)) AND lease_until <= UTC_TIMESTAMP() + INTERVAL MICROSECOND(CURRENT_TIMESTAMP(6)) MICROSECOND
 ORDER BY lane
 FOR UPDATE SKIP LOCKED;

@@ -62,6 +62,12 @@ WHERE consumer_name = ? AND id > sqlc.arg(after_id)
 ORDER BY id
 LIMIT ?;
 
+-- name: CountParked :many
+-- CountParked counts the parked events of each consumer that has any.
+SELECT consumer_name, COUNT(*) AS parked
+FROM parked_event FORCE INDEX (ix_parked_event_consumer)
+GROUP BY consumer_name;
+
 -- name: AddVersion :exec
 -- AddVersion makes an aggregate's row, which the transaction holds from then on.
 INSERT INTO consumed_version (consumer_name, aggregate_type, aggregate_id, version)
@@ -80,3 +86,29 @@ FOR UPDATE;
 UPDATE consumed_version
 SET version = ?
 WHERE consumer_name = ? AND aggregate_type = ? AND aggregate_id = ?;
+
+-- name: SelectRedrive :many
+-- SelectRedrive reads the first redrive that is due, and whether somebody is at it: one
+-- at a time, so that they keep their order.
+SELECT id, event_id, operator, tries, CAST(lease_until > UTC_TIMESTAMP() + INTERVAL MICROSECOND(CURRENT_TIMESTAMP(6)) MICROSECOND AS SIGNED) AS taken
+FROM consumer_redrive FORCE INDEX (ix_consumer_redrive_due)
+WHERE consumer_name = sqlc.arg(consumer_name) AND due_at <= UTC_TIMESTAMP() + INTERVAL MICROSECOND(CURRENT_TIMESTAMP(6)) MICROSECOND
+ORDER BY due_at, id
+LIMIT 1;
+
+-- name: TakeRedrive :execrows
+-- TakeRedrive keeps a redrive from other processes while this one handles the event.
+UPDATE consumer_redrive FORCE INDEX (PRIMARY)
+SET tries = tries + 1,
+    lease_until = UTC_TIMESTAMP() + INTERVAL MICROSECOND(CURRENT_TIMESTAMP(6)) MICROSECOND + INTERVAL CAST(sqlc.arg(lease_us) AS SIGNED) MICROSECOND
+WHERE id = sqlc.arg(id) AND lease_until <= UTC_TIMESTAMP() + INTERVAL MICROSECOND(CURRENT_TIMESTAMP(6)) MICROSECOND;
+
+-- name: EndRedrive :exec
+-- EndRedrive forgets a redrive that was carried out.
+DELETE r FROM consumer_redrive AS r FORCE INDEX (PRIMARY)
+WHERE r.id = sqlc.arg(id);
+
+-- name: RecordOperation :exec
+-- RecordOperation writes down what was done to an event for somebody.
+INSERT INTO outbox_audit (operation, operator, consumer_name, event_id, detail, happened_at)
+VALUES (?, ?, ?, ?, ?, UTC_TIMESTAMP() + INTERVAL MICROSECOND(CURRENT_TIMESTAMP(6)) MICROSECOND);

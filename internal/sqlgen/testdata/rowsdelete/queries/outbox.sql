@@ -27,6 +27,11 @@ SELECT
 FROM outbox_event
 WHERE status = 0;
 
+-- name: CountDead :one
+-- CountDead counts the events that were given up on (status 3).
+SELECT COUNT(*) FROM outbox_event FORCE INDEX (ix_outbox_event_claim)
+WHERE status = 3;
+
 -- name: EventState :one
 -- EventState shows one event to people.
 SELECT
@@ -77,3 +82,9 @@ FOR UPDATE SKIP LOCKED;
 -- name: DeleteRelay :exec
 -- DeleteRelay forgets a run.
 DELETE FROM outbox_relay WHERE owner = sqlc.arg(owner);
+
+-- name: ReadPause :many
+-- ReadPause tells whether claims are paused, by whom, and why.
+SELECT operator, reason, CAST(COALESCE(TIMESTAMPDIFF(MICROSECOND, '1970-01-01', paused_at), 0) AS SIGNED) AS paused_us
+FROM outbox_pause
+WHERE target = 'claims';

@@ -42,6 +42,21 @@ func LookupConsumed(ctx context.Context, db outbox.DBTX, consumer string, id uui
 	return outbox.NewConsumption(outbox.ConsumptionRow(row)), nil
 }
 
+// CountParked returns how many parked events each consumer has, by its name;
+// one that has none is left out. db is the consumers' database. It reads an
+// index, and is meant for a gauge that is read every few seconds.
+func CountParked(ctx context.Context, db outbox.DBTX) (map[string]int64, error) {
+	rows, err := outboxdb.New(db).CountParked(ctx)
+	if err != nil {
+		return nil, err
+	}
+	out := make(map[string]int64, len(rows))
+	for _, row := range rows {
+		out[row.ConsumerName] = row.Parked
+	}
+	return out, nil
+}
+
 // storeQueries are sqlc's queries with the types of package rowlease.
 type storeQueries struct{}
 
@@ -96,6 +111,10 @@ func (storeQueries) DeleteFailures(ctx context.Context, db outbox.DBTX, p rowlea
 func (storeQueries) CountWaiting(ctx context.Context, db outbox.DBTX) (rowlease.Waiting, error) {
 	row, err := outboxdb.New(db).CountWaiting(ctx)
 	return rowlease.Waiting(row), err
+}
+
+func (storeQueries) CountDead(ctx context.Context, db outbox.DBTX) (int64, error) {
+	return outboxdb.New(db).CountDead(ctx)
 }
 
 func (storeQueries) KeepRelayAlive(ctx context.Context, db outbox.DBTX, p rowlease.KeepRelayAliveParams) error {

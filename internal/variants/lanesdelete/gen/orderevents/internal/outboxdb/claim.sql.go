@@ -133,7 +133,8 @@ func (q *Queries) LeaseLanes(ctx context.Context, arg LeaseLanesParams) (int64, 
 }
 
 const lockFreeLanes = `-- name: LockFreeLanes :many
-SELECT lane, lease_version FROM outbox_lane FORCE INDEX (PRIMARY)
+SELECT lane, lease_version, lease_owner, CAST(COALESCE(TIMESTAMPDIFF(MICROSECOND, '1970-01-01', lease_until), 0) AS SIGNED) AS lease_until_us
+FROM outbox_lane FORCE INDEX (PRIMARY)
 WHERE lane IN (/*SLICE:lanes*/?) AND lease_until <= UTC_TIMESTAMP() + INTERVAL MICROSECOND(CURRENT_TIMESTAMP(6)) MICROSECOND
 ORDER BY lane
 FOR UPDATE SKIP LOCKED
@@ -146,9 +147,12 @@ type LockFreeLanesParams struct {
 type LockFreeLanesRow struct {
 	Lane         uint16
 	LeaseVersion int64
+	LeaseOwner   string
+	LeaseUntilUs int64
 }
 
 // LockFreeLanes locks lanes that nobody leases, those locked by others passed over.
+// An owner is there when a lease ran out that was not given back.
 func (q *Queries) LockFreeLanes(ctx context.Context, arg LockFreeLanesParams) ([]LockFreeLanesRow, error) {
 	query := lockFreeLanes
 	var queryParams []interface{}
@@ -168,7 +172,12 @@ func (q *Queries) LockFreeLanes(ctx context.Context, arg LockFreeLanesParams) ([
 	var items []LockFreeLanesRow
 	for rows.Next() {
 		var i LockFreeLanesRow
-		if err := rows.Scan(&i.Lane, &i.LeaseVersion); err != nil {
+		if err := rows.Scan(
+			&i.Lane,
+			&i.LeaseVersion,
+			&i.LeaseOwner,
+			&i.LeaseUntilUs,
+		); err != nil {
 			return nil, err
 		}
 		items = append(items, i)

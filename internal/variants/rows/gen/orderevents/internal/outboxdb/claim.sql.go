@@ -221,7 +221,8 @@ const selectDueEvents = `-- name: SelectDueEvents :many
 SELECT
   event_id, aggregate_type, aggregate_id, event_type, event_version, schema_version,
   payload, headers, attempts,
-  CAST(COALESCE(TIMESTAMPDIFF(MICROSECOND, '1970-01-01', created_at), 0) AS SIGNED) AS created_us
+  CAST(COALESCE(TIMESTAMPDIFF(MICROSECOND, '1970-01-01', created_at), 0) AS SIGNED) AS created_us,
+  lease_owner
 FROM outbox_event FORCE INDEX (ix_outbox_event_claim)
 WHERE status = 0
   AND available_at <= UTC_TIMESTAMP() + INTERVAL MICROSECOND(CURRENT_TIMESTAMP(6)) MICROSECOND
@@ -245,10 +246,12 @@ type SelectDueEventsRow struct {
 	Headers       json.RawMessage
 	Attempts      uint32
 	CreatedUs     int64
+	LeaseOwner    string
 }
 
 // SelectDueEvents locks the pending events (status 0) that are due, in the order
-// of the index; what another relay has locked is passed over. Run it at READ
+// of the index; what another relay has locked is passed over. An owner is there when
+// a lease ran out that was not given back. Run it at READ
 // COMMITTED: an idle poll at REPEATABLE READ locks a gap, and writers wait.
 func (q *Queries) SelectDueEvents(ctx context.Context, arg SelectDueEventsParams) ([]SelectDueEventsRow, error) {
 	rows, err := q.db.QueryContext(ctx, selectDueEvents, arg.Limit)
@@ -270,6 +273,7 @@ func (q *Queries) SelectDueEvents(ctx context.Context, arg SelectDueEventsParams
 			&i.Headers,
 			&i.Attempts,
 			&i.CreatedUs,
+			&i.LeaseOwner,
 		); err != nil {
 			return nil, err
 		}

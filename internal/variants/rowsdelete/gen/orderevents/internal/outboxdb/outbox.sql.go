@@ -10,6 +10,19 @@ import (
 	"strings"
 )
 
+const countDead = `-- name: CountDead :one
+SELECT COUNT(*) FROM outbox_event FORCE INDEX (ix_outbox_event_claim)
+WHERE status = 3
+`
+
+// CountDead counts the events that were given up on (status 3).
+func (q *Queries) CountDead(ctx context.Context) (int64, error) {
+	row := q.db.QueryRowContext(ctx, countDead)
+	var count int64
+	err := row.Scan(&count)
+	return count, err
+}
+
 const countWaiting = `-- name: CountWaiting :one
 SELECT
   COUNT(*) AS waiting,
