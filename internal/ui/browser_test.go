@@ -74,6 +74,7 @@ func openTab(t *testing.T, browser context.Context, url string) *tab {
 	if err := chromedp.Run(ctx); err != nil { // a time limit of the first one would be the tab's
 		t.Fatal(err)
 	}
+	p.front()
 	p.run(network.Enable(), cdplog.Enable(), chromedp.EmulateViewport(1280, 900), chromedp.Navigate(url))
 	p.wait(`document.querySelector("h1") && !document.querySelector("main[aria-busy]")`)
 	return p
