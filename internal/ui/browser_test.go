@@ -175,10 +175,10 @@ func (p *tab) keys(keys ...string) {
 	}
 }
 
-// click clicks a button by its text.
+// click clicks a button by its text, in the dialog if one is open.
 func (p *tab) click(text string) {
 	p.t.Helper()
-	js := fmt.Sprintf(`[...document.querySelectorAll("dialog[open] button, main button")].find((b) => b.textContent.startsWith(%q) && !b.disabled)`, text)
+	js := fmt.Sprintf(`[...(document.querySelector("dialog[open]") ?? document.querySelector("main")).querySelectorAll("button")].find((b) => b.textContent.startsWith(%q) && !b.disabled)`, text)
 	p.wait(js)
 	p.run(chromedp.Evaluate(js+".click()", nil))
 }
