@@ -20,6 +20,9 @@ func (a *app) auditCommand() *cobra.Command {
 discards. With --consumer-dsn those in the databases of consumers are among them.`,
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
+			if err := checkGiven(cmd, "event", "operator", "operation", "cursor"); err != nil {
+				return err
+			}
 			if err := page.check(); err != nil {
 				return err
 			}

@@ -19,7 +19,7 @@ func (a *app) deadListCommand() *cobra.Command {
 		Short: "List dead events, the oldest first",
 		Args:  cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			c, err := f.conditions(time.Now())
+			c, err := f.conditions(cmd, time.Now())
 			if err != nil {
 				return err
 			}

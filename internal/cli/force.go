@@ -3,6 +3,7 @@ package cli
 import (
 	"errors"
 	"fmt"
+	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -12,13 +13,13 @@ import (
 
 // force has a consumer handle events again that it is done with.
 func (a *app) force(cmd *cobra.Command, o opsFlags, f selectFlags, args []string, reason string, await time.Duration) error {
-	sel, err := f.selection(args[1:], time.Now())
+	sel, err := f.selection(cmd, args[1:], time.Now())
 	switch {
 	case err != nil:
 		return err
-	case len(sel.IDs) == 0 || f.typ != "" || f.kind != "" || f.aggregate != "" || f.before != "" || f.after != "" || f.limit != 0:
+	case len(sel.IDs) == 0:
 		return hinted{errors.New("--force takes event ids, and no other selection"), "name each event whose effect may happen a second time"}
-	case reason == "":
+	case strings.TrimSpace(reason) == "":
 		return errNoReason
 	}
 	s, closeAll, err := a.service(cmd, o)

@@ -126,7 +126,10 @@ type conditions struct {
 	before, after              time.Time
 }
 
-func (f *listFlags) conditions(now time.Time) (c conditions, err error) {
+func (f *listFlags) conditions(cmd *cobra.Command, now time.Time) (c conditions, err error) {
+	if err = checkGiven(cmd, "type", "kind", "aggregate", "before", "after", "cursor"); err != nil {
+		return c, err
+	}
 	if err = f.page.check(); err != nil {
 		return c, err
 	}

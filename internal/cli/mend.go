@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/google/uuid"
+	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
 	"github.com/outboxgen/outboxgen/internal/ops"
@@ -40,8 +41,12 @@ func (f *selectFlags) register(flags *pflag.FlagSet, rates bool) {
 	}
 }
 
-// selection is what the flags and the event ids behind them say.
-func (f *selectFlags) selection(args []string, now time.Time) (ops.Selection, error) {
+// selection is what the flags and the event ids behind them say. A condition that is empty, as
+// of a variable that is not set, is none, and would select more than somebody wanted.
+func (f *selectFlags) selection(cmd *cobra.Command, args []string, now time.Time) (ops.Selection, error) {
+	if err := checkGiven(cmd, "type", "kind", "aggregate", "before", "after"); err != nil {
+		return ops.Selection{}, err
+	}
 	sel := ops.Selection{All: f.all, Type: f.typ, Kind: f.kind, Limit: f.limit, Discarded: f.selectionDiscarded}
 	for _, arg := range args {
 		id, err := eventID(arg)
@@ -52,6 +57,9 @@ func (f *selectFlags) selection(args []string, now time.Time) (ops.Selection, er
 	}
 	if len(sel.IDs) > 0 && f.all {
 		return sel, hinted{errors.New("both --all and event ids are given"), "leave one of them out"}
+	}
+	if len(sel.IDs) > 0 && f.conditions() {
+		return sel, hinted{errors.New("both event ids and conditions are given"), "leave one of them out: event ids select the events that they name"}
 	}
 	if f.rate < 0 || f.limit < 0 {
 		return sel, hinted{errors.New("--rate and --limit are no negative numbers"), "leave the flag out for its default"}
@@ -67,11 +75,16 @@ func (f *selectFlags) selection(args []string, now time.Time) (ops.Selection, er
 	return sel, err
 }
 
+// conditions reports that something but event ids and --all says which events are meant.
+func (f *selectFlags) conditions() bool {
+	return f.typ != "" || f.kind != "" || f.aggregate != "" || f.before != "" || f.after != "" || f.limit != 0
+}
+
 // eventID reads an event id as people paste it.
 func eventID(text string) (uuid.UUID, error) {
 	id, err := uuid.Parse(strings.TrimSpace(text))
 	if err != nil {
-		return id, hinted{fmt.Errorf("%q is not an event id", text), "an event id is a UUID, such as 019b76da-a800-7000-8000-000000000001"}
+		return id, hinted{fmt.Errorf("%q is not an event id", shortened(text, 100)), "an event id is a UUID, such as 019b76da-a800-7000-8000-000000000001"}
 	}
 	return id, nil
 }
@@ -81,7 +94,7 @@ func moment(flag, text string, now time.Time) (time.Time, error) {
 	if text == "" {
 		return time.Time{}, nil
 	}
-	if t, err := time.Parse(time.RFC3339Nano, text); err == nil {
+	if t, err := time.Parse(time.RFC3339Nano, text); err == nil && !t.IsZero() {
 		return t.UTC(), nil
 	}
 	if d, err := time.ParseDuration(text); err == nil && d >= 0 {
@@ -128,7 +141,7 @@ func (a *app) mend(ctx context.Context, f selectFlags, m mending) error {
 		DryRun bool `json:"dry_run"`
 		ops.Plan
 		Results []ops.Result `json:"results"`
-	}{!f.yes, m.plan, m.plan.Gone}
+	}{!f.yes, m.plan, append([]ops.Result{}, m.plan.Gone...)}
 	if !f.yes {
 		return a.printData(out, func(t *tableWriter) { a.planTable(t, m) })
 	}

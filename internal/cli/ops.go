@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"cmp"
 	"database/sql"
 	"encoding/json"
 	"errors"
@@ -75,16 +76,16 @@ func (a *app) databases(cmd *cobra.Command, o opsFlags) (*spec.Model, ops.Databa
 	if in.Outbox, err = dsn.Open(o.dsn); err != nil {
 		return nil, in, nil, withHint(err)
 	}
-	if in.Consumers, err = o.openConsumers(); err != nil {
+	if in.Consumers, err = o.openConsumers(in.Outbox); err != nil {
 		closeAll()
 		return nil, in, nil, err
 	}
 	return m, in, closeAll, nil
 }
 
-// openConsumers opens the databases of --consumer-dsn.
-func (o opsFlags) openConsumers() (map[string]*sql.DB, error) {
-	out := map[string]*sql.DB{}
+// openConsumers opens the databases of --consumer-dsn. One that is named twice, or is the outbox's, is one.
+func (o opsFlags) openConsumers(outbox *sql.DB) (map[string]*sql.DB, error) {
+	out, opened := map[string]*sql.DB{}, map[string]*sql.DB{cmp.Or(o.dsn, os.Getenv(dsn.Variable)): outbox}
 	for _, text := range o.consumers {
 		name, at, found := strings.Cut(text, "=")
 		if variable, is := strings.CutPrefix(at, "env:"); is {
@@ -93,11 +94,14 @@ func (o opsFlags) openConsumers() (map[string]*sql.DB, error) {
 		if !found || name == "" || at == "" {
 			return out, hinted{errors.New("--consumer-dsn can't be read, or its DSN is empty"), "write NAME=DSN, or NAME=env:VARIABLE"}
 		}
-		db, err := dsn.Open(at)
-		if err != nil {
-			return out, withHint(fmt.Errorf("the consumer %s: %w", name, err))
+		if opened[at] == nil {
+			db, err := dsn.Open(at)
+			if err != nil {
+				return out, withHint(fmt.Errorf("the consumer %s: %w", name, err))
+			}
+			opened[at] = db
 		}
-		out[name] = db
+		out[name] = opened[at]
 	}
 	return out, nil
 }
@@ -132,6 +136,7 @@ func opsError(err error) error {
 
 // printData prints what a command found: an object for programs, or whatever table does for people.
 func (a *app) printData(data any, table func(*tableWriter)) error {
+	a.answered = true
 	if a.format == formatJSON {
 		text, err := json.MarshalIndent(data, "", "  ")
 		if err != nil {

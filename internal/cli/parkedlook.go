@@ -19,7 +19,7 @@ func (a *app) parkedListCommand() *cobra.Command {
 		Short: "List parked events, the oldest first: of a consumer, or the first ones of each",
 		Args:  cobra.MaximumNArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			c, err := f.conditions(time.Now())
+			c, err := f.conditions(cmd, time.Now())
 			if err != nil {
 				return err
 			}

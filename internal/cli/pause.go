@@ -2,6 +2,7 @@ package cli
 
 import (
 	"fmt"
+	"strings"
 
 	"github.com/spf13/cobra"
 
@@ -19,7 +20,7 @@ have leased they publish and mark; status shows the leases that are left. Nothin
 lost: events are written as before, and wait in the outbox. Consumers go on.`,
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			if reason == "" {
+			if strings.TrimSpace(reason) == "" {
 				return hinted{errNoReason.error, "say why, for those who find it paused"}
 			}
 			s, closeAll, err := a.service(cmd, o)

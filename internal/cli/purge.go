@@ -74,7 +74,7 @@ func (a *app) purge(cmd *cobra.Command, o opsFlags, opts ops.PurgeOptions, yes b
 		switch {
 		case out.Elsewhere:
 			t.row("a purger of the service is at work: what is its was left to it")
-		case out == (ops.Purged{}):
+		case out == (ops.Purged{}) && err == nil:
 			t.row("nothing is old enough to be deleted")
 		}
 		if out.Deferred > 0 {

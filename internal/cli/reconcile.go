@@ -98,14 +98,12 @@ func (a *app) reconcile(cmd *cobra.Command, o opsFlags, f reconcileFlags) error 
 	if err != nil {
 		return opsError(err)
 	}
-	if f.prometheus != "" {
-		if err := writeTextfile(f.prometheus, report, time.Now()); err != nil {
-			return err
-		}
-	}
 	out := reconciled{ReconcileReport: report}
 	var failed error
-	if f.republish {
+	if f.prometheus != "" {
+		failed = writeTextfile(f.prometheus, report, time.Now())
+	}
+	if f.republish && failed == nil {
 		out.Republish = &republished{DryRun: !f.yes}
 		out.Republish.Results, failed = s.Republish(cmd.Context(), report, f.yes, ops.Pace{PerSecond: f.rate, Progress: a.progress("looked at or made anew")})
 		if out.Republish.Results == nil {

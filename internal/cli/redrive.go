@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strings"
 	"time"
 
 	"github.com/google/uuid"
@@ -49,7 +50,7 @@ dead redrive --discarded brings them back.
 
 Without --yes nothing is changed.`,
 		RunE: func(cmd *cobra.Command, args []string) error {
-			if reason == "" {
+			if strings.TrimSpace(reason) == "" {
 				return errNoReason
 			}
 			return a.mendDead(cmd, o, f, args, "discarded", func(ctx context.Context, s *ops.Service, plan ops.Plan) ([]ops.Result, error) {
@@ -67,7 +68,7 @@ var errNoReason = hinted{errors.New("--reason is missing"), "say why: it is all 
 
 // mendDead plans a change of dead events, and makes it.
 func (a *app) mendDead(cmd *cobra.Command, o opsFlags, f selectFlags, args []string, verb string, do func(context.Context, *ops.Service, ops.Plan) ([]ops.Result, error)) error {
-	sel, err := f.selection(args, time.Now())
+	sel, err := f.selection(cmd, args, time.Now())
 	if err != nil {
 		return err
 	}
@@ -110,6 +111,9 @@ Ends with exit code 1 when an event was not applied.`,
 			if force {
 				return a.force(cmd, o, f, args, reason, await)
 			}
+			if cmd.Flags().Changed("reason") {
+				return hinted{errors.New("--reason is for --force"), "leave it out: the audit has who asked, and for which selection"}
+			}
 			return a.mendParked(cmd, o, f, args, "handed to "+args[0]+" again", func(ctx context.Context, s *ops.Service, plan ops.Plan) ([]ops.Result, error) {
 				return a.redriveParked(ctx, s, plan, f, await)
 			})
@@ -136,7 +140,7 @@ say so, so that a redelivery is absorbed. This can't be undone.
 Without --yes nothing is changed.`,
 		Args: needsConsumer,
 		RunE: func(cmd *cobra.Command, args []string) error {
-			if reason == "" {
+			if strings.TrimSpace(reason) == "" {
 				return errNoReason
 			}
 			return a.mendParked(cmd, o, f, args, "discarded", func(ctx context.Context, s *ops.Service, plan ops.Plan) ([]ops.Result, error) {
@@ -159,7 +163,7 @@ func needsConsumer(_ *cobra.Command, args []string) error {
 
 // mendParked plans a change of parked events, and makes it.
 func (a *app) mendParked(cmd *cobra.Command, o opsFlags, f selectFlags, args []string, verb string, do func(context.Context, *ops.Service, ops.Plan) ([]ops.Result, error)) error {
-	sel, err := f.selection(args[1:], time.Now())
+	sel, err := f.selection(cmd, args[1:], time.Now())
 	if err != nil {
 		return err
 	}

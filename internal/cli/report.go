@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strings"
 
 	"github.com/outboxgen/outboxgen/internal/diag"
 )
@@ -71,14 +72,17 @@ func (a *app) reportClean() error {
 	return nil
 }
 
-// reportError prints why a command could not run.
+// reportError prints why a command could not run. Behind an answer it is told on stderr in all
+// formats: a program that reads stdout finds one document there.
 func (a *app) reportError(err error) {
 	d := couldNotRun(err)
-	if a.format != formatText {
+	if a.format != formatText && !a.answered {
 		_ = a.report(diag.List{d})
 		return
 	}
-	fmt.Fprintf(a.stderr, "outboxgen: %v\n", err)
+	for line := range strings.SplitSeq(err.Error(), "\n") {
+		fmt.Fprintf(a.stderr, "outboxgen: %s\n", printable(line))
+	}
 	if d.Hint != "" {
 		fmt.Fprintf(a.stderr, "    hint: %s\n", d.Hint)
 	}

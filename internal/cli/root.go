@@ -30,6 +30,8 @@ type app struct {
 	config  string
 	format  string
 	verbose bool
+
+	answered bool // data was printed
 }
 
 // Main runs the command line and returns the exit code.

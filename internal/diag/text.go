@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"io"
 	"strings"
+	"unicode"
 )
 
 // Text writes the findings for a person at a terminal, in the form that
@@ -38,7 +39,15 @@ func Text(w io.Writer, l List) error {
 }
 
 // oneLine keeps a finding on its line, so that a message can't look like
-// another finding.
+// another finding, and keeps from a terminal what would command it.
 func oneLine(s string) string {
-	return strings.NewReplacer("\n", " ", "\r", " ").Replace(s)
+	return strings.Map(func(r rune) rune {
+		switch {
+		case r == '\n' || r == '\r' || r == ' ':
+			return ' '
+		case !unicode.IsPrint(r):
+			return unicode.ReplacementChar
+		}
+		return r
+	}, s)
 }

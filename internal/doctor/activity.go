@@ -58,7 +58,7 @@ func (l *look) relays(ctx context.Context) error {
 	}
 	var by string
 	var us int64
-	rows, err := l.db.QueryContext(ctx, l.query("SELECT operator, CAST(TIMESTAMPDIFF(MICROSECOND, paused_at, UTC_TIMESTAMP(6)) AS SIGNED) FROM {outbox_pause} WHERE target = 'claims'"))
+	rows, err := l.db.QueryContext(ctx, l.query("SELECT operator, CAST(COALESCE(TIMESTAMPDIFF(MICROSECOND, paused_at, UTC_TIMESTAMP(6)), 0) AS SIGNED) FROM {outbox_pause} WHERE target = 'claims'"))
 	if err != nil {
 		return err
 	}

@@ -65,7 +65,7 @@ func atMost(n, most int64) string {
 // dedup looks whether dedup rows are purged.
 func (l *look) dedup(ctx context.Context) error {
 	rows, err := l.db.QueryContext(ctx, l.query(fmt.Sprintf(`SELECT consumer_name, outcome,
-		CAST(TIMESTAMPDIFF(MICROSECOND, consumed_at, UTC_TIMESTAMP(6)) AS SIGNED) FROM {consumed_event} ORDER BY id LIMIT %d`, mostOldest)))
+		CAST(COALESCE(TIMESTAMPDIFF(MICROSECOND, consumed_at, UTC_TIMESTAMP(6)), 0) AS SIGNED) FROM {consumed_event} ORDER BY id LIMIT %d`, mostOldest)))
 	if err != nil {
 		return err
 	}

@@ -1,12 +1,13 @@
 package ops
 
 import (
-	"cmp"
 	"context"
 	"database/sql"
 	"fmt"
+	"math"
 	"slices"
 	"strconv"
+	"strings"
 	"time"
 
 	"github.com/google/uuid"
@@ -23,7 +24,7 @@ type AuditEntry struct {
 	EventID   string    `json:"event_id,omitempty"`
 	Detail    string    `json:"detail"`
 
-	us int64
+	id, us int64
 }
 
 // AuditQuery asks for a part of the audit, the newest first. Zero values leave a condition out.
@@ -49,40 +50,78 @@ func (s *Service) Audit(ctx context.Context, q AuditQuery) (Page[AuditEntry], er
 	if q.Operation != "" {
 		where.add("operation = ?", q.Operation)
 	}
-	if q.Cursor != "" {
-		us, err := strconv.ParseInt(q.Cursor, 10, 64)
-		if err != nil {
-			return page, badCursor(q.Cursor)
-		}
-		where.add("happened_at < '1970-01-01' + INTERVAL ? MICROSECOND", us)
+	where.add("id < ?")
+	databases := s.databases()
+	last, err := auditPlaces(q.Cursor, len(databases))
+	if err != nil {
+		return page, err
 	}
 	limit := pageLimit(q.Limit)
-	query := s.query("SELECT " + micros("happened_at") + ", operation, operator, consumer_name, event_id, detail FROM {outbox_audit} WHERE " + where.String() + " ORDER BY id DESC LIMIT ?")
-	for _, db := range s.databases() {
-		err := each(ctx, db, query, append(slices.Clone(where.args), limit+1), func(rows *sql.Rows) error {
+	query := s.query("SELECT id, " + micros("happened_at") + ", operation, operator, consumer_name, event_id, detail FROM {outbox_audit} WHERE " + where.String() + " ORDER BY id DESC LIMIT ?")
+	lists := make([][]AuditEntry, len(databases))
+	for i, db := range databases {
+		err := each(ctx, db, query, append(slices.Clone(where.args), last[i], limit+1), func(rows *sql.Rows) error {
 			var a AuditEntry
-			err := rows.Scan(&a.us, &a.Operation, &a.Operator, &a.Consumer, &a.EventID, &a.Detail)
+			err := rows.Scan(&a.id, &a.us, &a.Operation, &a.Operator, &a.Consumer, &a.EventID, &a.Detail)
 			a.At = fromMicros(a.us)
-			page.Items = append(page.Items, a)
+			lists[i] = append(lists[i], a)
 			return err
 		})
 		if err != nil {
 			return page, fmt.Errorf("read the audit: %w", err)
 		}
 	}
-	slices.SortStableFunc(page.Items, func(a, b AuditEntry) int { return cmp.Compare(b.us, a.us) })
-	if len(page.Items) > limit {
-		// Those of one moment stay together: the cursor is a time.
-		end := limit
-		for end < len(page.Items) && page.Items[end].us == page.Items[end-1].us {
-			end++
+	for {
+		newest := -1
+		for i, list := range lists {
+			if len(list) > 0 && (newest < 0 || list[0].us > lists[newest][0].us) {
+				newest = i
+			}
 		}
-		if end < len(page.Items) {
-			page.Next = strconv.FormatInt(page.Items[end-1].us, 10)
+		switch {
+		case newest < 0:
+			return page, nil
+		case len(page.Items) == limit:
+			page.Next = auditCursor(last)
+			return page, nil
 		}
-		page.Items = page.Items[:end]
+		entry := lists[newest][0]
+		page.Items, lists[newest], last[newest] = append(page.Items, entry), lists[newest][1:], entry.id
 	}
-	return page, nil
+}
+
+// auditPlaces reads how far a list went in each database: a cursor is the ids of the last
+// rows that it had. Many rows may have one time.
+func auditPlaces(cursor string, databases int) ([]int64, error) {
+	last := slices.Repeat([]int64{math.MaxInt64}, databases)
+	if cursor == "" {
+		return last, nil
+	}
+	parts := strings.Split(cursor, ".")
+	if len(parts) != databases {
+		return nil, badCursor(cursor)
+	}
+	for i, part := range parts {
+		if part == "" {
+			continue // none of it yet
+		}
+		id, err := strconv.ParseInt(part, 10, 64)
+		if err != nil {
+			return nil, badCursor(cursor)
+		}
+		last[i] = id
+	}
+	return last, nil
+}
+
+func auditCursor(last []int64) string {
+	parts := make([]string, len(last))
+	for i, id := range last {
+		if id != math.MaxInt64 {
+			parts[i] = strconv.FormatInt(id, 10)
+		}
+	}
+	return strings.Join(parts, ".")
 }
 
 // databases are those that have tables of ours.

@@ -137,6 +137,7 @@ func (s *Service) readDead(ctx context.Context, db outbox.DBTX, sel Selection, i
 	order := ""
 	if len(ids) == 0 {
 		order = " ORDER BY e.event_id"
+		where.add("e.event_id" + eventIDs)
 	}
 	if sel.behind != "" {
 		where.add("e.event_id > ?", sel.behind)

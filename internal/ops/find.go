@@ -165,7 +165,7 @@ func (s *Service) findAggregate(ctx context.Context, q Query) (ids []string, nex
 		note = fmt.Sprintf("the aggregate has more events: of each state the newest %d were looked at", mostOfAggregate)
 	}
 	for _, e := range all {
-		if q.within(e.id) {
+		if _, err := uuid.Parse(e.id); err == nil && q.within(e.id) {
 			ids = append(ids, e.id)
 		}
 	}
@@ -189,7 +189,7 @@ func (q Query) within(id string) bool {
 // conditions are those of a search on outbox_event.
 func (q Query) conditions() *conditions {
 	where := &conditions{}
-	where.add("1 = 1")
+	where.add("event_id" + eventIDs)
 	if q.AggregateType != "" {
 		where.add("aggregate_type = ?", q.AggregateType)
 		if q.AggregateID != "" {
@@ -283,7 +283,7 @@ func (s *Service) lookBack(ctx context.Context, q Query) (ids []string, next, no
 	}
 	for {
 		rows := &conditions{}
-		rows.add("1 = 1")
+		rows.add("event_id" + eventIDs)
 		q.bounds(rows)
 		where := q.conditions()
 		last, n := "", 0

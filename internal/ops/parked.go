@@ -93,6 +93,8 @@ func (s *Service) readParked(ctx context.Context, db outbox.DBTX, consumer strin
 	if len(ids) > 0 {
 		places, args := in(texts(ids))
 		where.add("p.event_id IN ("+places+")", args...)
+	} else {
+		where.add("p.event_id" + eventIDs)
 	}
 	if sel.behind != "" {
 		where.add("p.id > CAST(? AS SIGNED)", sel.behind)
@@ -246,7 +248,7 @@ func (s *Service) discardParked(ctx context.Context, tx *outbox.Tx, consumer str
 }
 
 // RedriveResults says what came of redrives that were asked for since a row of the audit, and
-// how many of ids are still waiting.
+// how many of ids are still waiting. One that was discarded is none that was done.
 func (s *Service) RedriveResults(ctx context.Context, consumer string, ids []uuid.UUID, since int64) (results []Result, waiting int, err error) {
 	db := s.inbox(consumer)
 	for chunk := range slices.Chunk(ids, 500) {
@@ -257,13 +259,16 @@ func (s *Service) RedriveResults(ctx context.Context, consumer string, ids []uui
 			return nil, 0, fmt.Errorf("look at redrives: %w", err)
 		}
 		waiting += n
-		query := s.query("SELECT event_id, operation, detail FROM {outbox_audit} FORCE INDEX ({ix_:outbox_audit_event}) WHERE event_id IN (" + places + ") AND consumer_name = ? AND id > ? AND operation IN ('parked.redriven', 'parked.redrive-failed') ORDER BY id")
+		query := s.query("SELECT event_id, operation, detail FROM {outbox_audit} FORCE INDEX ({ix_:outbox_audit_event}) WHERE event_id IN (" + places + ") AND consumer_name = ? AND id > ? AND operation IN ('parked.redriven', 'parked.redrive-failed', '" + opParkedDiscard + "') ORDER BY id")
 		err = each(ctx, db, query, append(args, consumer, since), func(rows *sql.Rows) error {
 			var id, operation, detail string
 			if err := rows.Scan(&id, &operation, &detail); err != nil {
 				return err
 			}
 			event, err := uuid.Parse(id)
+			if operation == opParkedDiscard {
+				detail = "discarded meanwhile: " + detail
+			}
 			results = append(results, Result{EventID: event, Consumer: consumer, Done: operation == "parked.redriven", Note: detail})
 			return err
 		})

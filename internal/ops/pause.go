@@ -28,7 +28,7 @@ func (s *Service) Paused(ctx context.Context) (*Pause, error) {
 func (s *Service) readPause(ctx context.Context, db outbox.DBTX) (*Pause, error) {
 	var p Pause
 	var us int64
-	err := db.QueryRowContext(ctx, s.query("SELECT operator, reason, TIMESTAMPDIFF(MICROSECOND, '1970-01-01', paused_at) FROM {outbox_pause} WHERE target = ?"), pauseTarget).
+	err := db.QueryRowContext(ctx, s.query("SELECT operator, reason, "+micros("paused_at")+" FROM {outbox_pause} WHERE target = ?"), pauseTarget).
 		Scan(&p.Operator, &p.Reason, &us)
 	switch {
 	case errors.Is(err, sql.ErrNoRows):

@@ -50,8 +50,8 @@ func (r *reconciler) readEvents(ctx context.Context, where, rest string, args ..
 		due = "IF(e.lease_token = 0, e.available_at, e.created_at)"
 		excused = "e.lease_until > " + now + " OR e.lease_token = 0 AND e.available_at > " + now
 	}
-	query := r.query(`SELECT e.event_id, e.event_type, e.status, TIMESTAMPDIFF(MICROSECOND, '1970-01-01', e.created_at),
-  TIMESTAMPDIFF(MICROSECOND, '1970-01-01', ` + due + `), TIMESTAMPDIFF(MICROSECOND, '1970-01-01', e.published_at), ` + excused + `
+	query := r.query(`SELECT e.event_id, e.event_type, e.status, ` + micros("e.created_at") + `,
+  ` + micros(due) + ", " + micros("e.published_at") + ", " + excused + `
 FROM {outbox_event} e FORCE INDEX (PRIMARY) WHERE ` + where + " " + rest)
 	err = each(ctx, r.db, query, args, func(rows *sql.Rows) error {
 		var e eventRow

@@ -163,7 +163,7 @@ func (s *Service) readDedup(ctx context.Context, db outbox.DBTX, consumer string
 		return nil
 	}
 	places, args := in(ids)
-	query := s.query("SELECT event_id, id, outcome, TIMESTAMPDIFF(MICROSECOND, '1970-01-01', consumed_at) FROM {consumed_event} FORCE INDEX ({uq_:consumed_event_identity}) WHERE consumer_name = ? AND event_id IN (" + places + ")")
+	query := s.query("SELECT event_id, id, outcome, " + micros("consumed_at") + " FROM {consumed_event} FORCE INDEX ({uq_:consumed_event_identity}) WHERE consumer_name = ? AND event_id IN (" + places + ")")
 	err := each(ctx, db, query, append([]any{consumer}, args...), func(rows *sql.Rows) error {
 		var id string
 		var r DedupRow
@@ -211,7 +211,7 @@ func (s *Service) readStored(ctx context.Context, ids []uuid.UUID) (map[uuid.UUI
 	out := map[uuid.UUID]storedEvent{}
 	places, args := in(texts(ids))
 	query := s.query(`SELECT event_id, status, event_type, aggregate_type, aggregate_id, event_version, schema_version,
-  TIMESTAMPDIFF(MICROSECOND, '1970-01-01', created_at), headers, payload
+  ` + micros("created_at") + `, headers, payload
 FROM {outbox_event} FORCE INDEX (PRIMARY) WHERE event_id IN (` + places + ")")
 	err := each(ctx, s.outbox, query, args, func(rows *sql.Rows) error {
 		var id string

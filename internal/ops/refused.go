@@ -13,11 +13,14 @@ const (
 	erAccessDenied       = 1045
 	erUnknownDatabase    = 1049
 	erUnknownColumn      = 1054
+	erCantMix            = 1267 // MariaDB's, as MySQL's 3854 and 3988
 	erTableAccessDenied  = 1142
 	erColumnAccessDenied = 1143
 	erNoSuchTable        = 1146
 	erNoSuchKey          = 1176
 	erViewInvalid        = 1356
+	erCantConvert        = 3854
+	erCantConvertParam   = 3988
 )
 
 // Hint is the way out of an error of a database, or nothing. The error itself names the
@@ -36,6 +39,8 @@ func Hint(err error) string {
 		return "outboxgen schema diff says whether the view is right; if it is, a right is missing: outboxgen doctor --grants prints the statements that give it"
 	case erDBAccessDenied, erAccessDenied:
 		return "the server refuses this user, this password or this database; outboxgen doctor --grants prints the rights that a user needs"
+	case erCantMix, erCantConvert, erCantConvertParam:
+		return "a value that is asked for has letters that its column can't have: nothing there is equal to it"
 	case erUnknownDatabase:
 		return "is the name of the database in the DSN right?"
 	}

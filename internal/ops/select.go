@@ -69,6 +69,10 @@ func (sel Selection) narrow(where *conditions, typ, kind, failedAt string) {
 	}
 }
 
+// eventIDs are the texts that are event ids: others were written by hand, no command can name
+// them, and no relay publishes them. Braces would be names of ours.
+var eventIDs = fmt.Sprintf(" RLIKE '^%[1]s%[1]s-%[1]s-%[1]s-%[1]s-%[1]s%[1]s%[1]s$'", strings.Repeat("[0-9a-f]", 4))
+
 // conditions collects the parts of a WHERE.
 type conditions struct {
 	parts []string
@@ -98,8 +102,17 @@ func (sel Selection) text() string {
 	if sel.AggregateType != "" {
 		add("aggregate", sel.AggregateType+"/"+sel.AggregateID)
 	}
+	if !sel.Before.IsZero() {
+		add("before", sel.Before.Format(time.RFC3339))
+	}
+	if !sel.After.IsZero() {
+		add("after", sel.After.Format(time.RFC3339))
+	}
 	if len(parts) == 0 {
-		return "all"
+		parts = append(parts, "all")
+	}
+	if sel.Limit > 0 {
+		add("limit", fmt.Sprint(sel.Limit))
 	}
 	return strings.Join(parts, ", ")
 }

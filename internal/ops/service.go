@@ -38,11 +38,15 @@ type Databases struct {
 // New returns the service of a model.
 func New(m *spec.Model, in Databases) (*Service, error) {
 	s := &Service{model: m, outbox: outbox.NewDB(in.Outbox, mysqlerr.Classifier{}), consumers: map[string]*outbox.DB{}, operator: Operator()}
+	pools := map[*sql.DB]*outbox.DB{in.Outbox: s.outbox} // each database once
 	for name, db := range in.Consumers {
 		if s.consumer(name) == nil {
 			return nil, s.noConsumer(name)
 		}
-		s.consumers[name] = outbox.NewDB(db, mysqlerr.Classifier{})
+		if pools[db] == nil {
+			pools[db] = outbox.NewDB(db, mysqlerr.Classifier{})
+		}
+		s.consumers[name] = pools[db]
 	}
 	return s, nil
 }
