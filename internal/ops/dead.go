@@ -141,20 +141,9 @@ func (s *Service) readDead(ctx context.Context, db outbox.DBTX, sel Selection, i
 	if sel.behind != "" {
 		where.add("e.event_id > ?", sel.behind)
 	}
-	if sel.Type != "" {
-		where.add("e.event_type = ?", sel.Type)
-	}
-	if sel.Kind != "" {
-		where.add("f.kind = ?", sel.Kind)
-	}
+	sel.narrow(&where, "e.event_type", "f.kind", "f.failed_at")
 	if sel.AggregateType != "" {
 		where.add("e.aggregate_type = ? AND e.aggregate_id = ?", sel.AggregateType, sel.AggregateID)
-	}
-	if !sel.Before.IsZero() {
-		where.add("f.failed_at < '1970-01-01' + INTERVAL ? MICROSECOND", sel.Before.UnixMicro())
-	}
-	if !sel.After.IsZero() {
-		where.add("f.failed_at >= '1970-01-01' + INTERVAL ? MICROSECOND", sel.After.UnixMicro())
 	}
 	query := s.query(`SELECT e.event_id, e.event_type, e.aggregate_type, e.aggregate_id, e.event_version, e.attempts,
   COALESCE(f.kind, ''), COALESCE(f.reason, ''), COALESCE(TIMESTAMPDIFF(MICROSECOND, '1970-01-01', f.failed_at), 0),

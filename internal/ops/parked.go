@@ -97,20 +97,9 @@ func (s *Service) readParked(ctx context.Context, db outbox.DBTX, consumer strin
 	if sel.behind != "" {
 		where.add("p.id > CAST(? AS SIGNED)", sel.behind)
 	}
-	if sel.Type != "" {
-		where.add("p.event_type = ?", sel.Type)
-	}
-	if sel.Kind != "" {
-		where.add("p.kind = ?", sel.Kind)
-	}
+	sel.narrow(&where, "p.event_type", "p.kind", "p.parked_at")
 	if sel.AggregateType != "" {
 		where.add("JSON_UNQUOTE(JSON_EXTRACT(p.attributes, '$.aggregatetype')) = ? AND JSON_UNQUOTE(JSON_EXTRACT(p.attributes, '$.subject')) = ?", sel.AggregateType, sel.AggregateID)
-	}
-	if !sel.Before.IsZero() {
-		where.add("p.parked_at < '1970-01-01' + INTERVAL ? MICROSECOND", sel.Before.UnixMicro())
-	}
-	if !sel.After.IsZero() {
-		where.add("p.parked_at >= '1970-01-01' + INTERVAL ? MICROSECOND", sel.After.UnixMicro())
 	}
 	query := s.query(`SELECT p.id, p.event_id, p.event_type, p.kind, p.reason, p.attempts, COALESCE(TIMESTAMPDIFF(MICROSECOND, '1970-01-01', p.parked_at), 0),
   COALESCE(JSON_UNQUOTE(JSON_EXTRACT(p.attributes, '$.aggregatetype')), ''), COALESCE(JSON_UNQUOTE(JSON_EXTRACT(p.attributes, '$.subject')), ''),

@@ -53,6 +53,22 @@ func (sel Selection) limit() int {
 	return min(sel.Limit, mostSelected)
 }
 
+// narrow adds what a selection says of the type, the kind and the time, by their columns.
+func (sel Selection) narrow(where *conditions, typ, kind, failedAt string) {
+	if sel.Type != "" {
+		where.add(typ+" = ?", sel.Type)
+	}
+	if sel.Kind != "" {
+		where.add(kind+" = ?", sel.Kind)
+	}
+	if !sel.Before.IsZero() {
+		where.add(failedAt+" < '1970-01-01' + INTERVAL ? MICROSECOND", sel.Before.UnixMicro())
+	}
+	if !sel.After.IsZero() {
+		where.add(failedAt+" >= '1970-01-01' + INTERVAL ? MICROSECOND", sel.After.UnixMicro())
+	}
+}
+
 // conditions collects the parts of a WHERE.
 type conditions struct {
 	parts []string
