@@ -19,7 +19,7 @@ var runbooks = []runbook{
 	{name: "poison-message: dead, too large", broker: "nats", do: deadTooLarge},
 	{name: "poison-message: dead, unroutable", broker: "rabbitmq", do: deadUnroutable},
 	{name: "duplicate-storm: a relay frozen beyond its lease", broker: "nats", do: frozenWhilePublishing},
-	{name: "duplicate-storm: consumers die, a relay freezes", broker: "rabbitmq", do: redeliveries},
+	{name: "duplicate-storm: confirms come too late", broker: "rabbitmq", do: alarm},
 	{name: "duplicate-storm: dedup rows deleted", do: dedupRowsDeleted},
 	{name: "lost-event-suspicion: rows deleted by hand", do: rowsDeleted},
 	{name: "rollback: an older build on the new tables", do: olderBuild},
