@@ -25,7 +25,7 @@ demo: setup ## Show the whole story on a real database and a real broker (DB=mys
 
 .PHONY: test
 test: setup-cc check vet ## Run every test, on a private MySQL and a private MariaDB
-	$(WITH_SERVERS) -- go test -race -timeout 15m $$(go list ./... | grep -v -e /cmd/outboxgen$$ -e /internal/sim$$)
+	$(WITH_SERVERS) -- go test -race -timeout 30m $$(go list ./... | grep -v -e /cmd/outboxgen$$ -e /internal/sim$$)
 	go test -timeout 15m ./internal/sim
 
 .PHONY: vet
