@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"os"
 	"os/exec"
 	"path/filepath"
 	"strings"
@@ -124,8 +125,14 @@ func oldTables(ctx context.Context, w *world) error {
 	if err := w.order(ctx, 1, 10); err != nil {
 		return err
 	}
-	time.Sleep(3 * time.Second)
 	for _, name := range []string{"relay", "consumers"} {
+		err := await(ctx, time.Minute, name+" says what adds a missing table", func() (bool, error) {
+			log, err := os.ReadFile(filepath.Join(w.dir, name+".log"))
+			return strings.Contains(string(log), "outboxgen schema diff"), err
+		})
+		if err != nil {
+			return err
+		}
 		if err := w.tail(name, 3); err != nil {
 			return err
 		}
