@@ -217,6 +217,7 @@ func TestSearch(t *testing.T) {
 		"":                                 "Found: the newest events",
 	} {
 		page.allow("400")
+		page.view("#/leases")
 		page.run(chromedp.Evaluate(fmt.Sprintf(`document.querySelector("#q").value = %q; document.querySelector("#search").requestSubmit()`, text), nil))
 		page.wait(fmt.Sprintf("document.body.innerText.includes(%q)", says))
 	}

@@ -63,7 +63,7 @@ export async function event({ meta, arg, signal, draw, again, command }) {
   const steps = [
     ...(life.event ? ofOutbox(life.event) : []),
     ...life.consumers.map(ofConsumer),
-    ...life.audit.map((a) => step(a.at, "person", [operations[a.operation] ?? db(a.operation), a.consumer && [" for ", db(a.consumer)], " by ", db(a.operator)], reason("", a.detail))),
+    ...life.audit.map((a) => step(a.at, "person", [operations[a.operation] ?? db(a.operation), a.consumer && [" – ", db(a.consumer), ","], " by ", db(a.operator)], reason("", a.detail))),
   ].sort((a, b) => a.at - b.at);
   const actions = [];
   if (meta.write && ["DEAD", "DISCARDED"].includes(life.event?.state)) actions.push(h("h2", {}, "In the outbox"), buttons(life.event_id, "dead", "", again, life.event.state === "DISCARDED"));
