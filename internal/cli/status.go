@@ -100,7 +100,7 @@ func statusTable(t *tableWriter, st ops.Status) {
 		t.row("oldest waiting", "none is due")
 	}
 	if overdue(st) {
-		t.row("relays are alive, and events have been due for long: they are behind, or their broker doesn't answer; their logs and /readyz tell which")
+		t.row("relays are alive, and events have been due for long: they are behind, their broker doesn't answer, or a frozen one holds these events; the logs and /readyz of each tell which")
 	}
 	t.row()
 	t.row("TYPE", "WRITTEN 1m", "WRITTEN 1h", "PUBLISHED 1m", "PUBLISHED 1h")

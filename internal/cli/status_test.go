@@ -12,7 +12,7 @@ import (
 // Events that wait although relays are alive lead to the relays' logs; where a pause or the want
 // of relays is the reason, that is said alone.
 func TestStatusSaysWhereToLook(t *testing.T) {
-	const hint = "their logs and /readyz tell"
+	const hint = "events have been due for long"
 	relays, late := []ops.Relay{{Owner: "r"}}, &ops.Waiting{Seconds: 20}
 	for name, c := range map[string]struct {
 		status ops.Status

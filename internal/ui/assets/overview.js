@@ -54,7 +54,7 @@ export function leaseTable(st) {
   const held = st.ordering === "aggregate" ? "lane" : "event";
   return groups("Leases", st.leases.map((l) => [
     l.host ? h("span", {}, db(l.host), ` pid ${l.pid}`) : h("span", { class: "quiet" }, "a relay that is gone"), db(l.owner), plural(l.held, held), when(l.from), when(l.until),
-  ]), ["Held by", "Owner", "#Holds", "First ends", "Last ends"], "Nobody holds a lease: nothing is being published.");
+  ]), ["Held by", "Owner", "#Holds", "First ends", "Last ends"], "Nobody holds a lease: nothing is on its way to the broker.");
 }
 
 export function relayTable(st) {
