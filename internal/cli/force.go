@@ -45,7 +45,8 @@ func (a *app) force(cmd *cobra.Command, o opsFlags, f selectFlags, args []string
 		return err
 	}
 	results, err := s.Force(ctx, plan, reason, f.pace(nil))
-	out.Results, err = a.awaitAsked(ctx, s, plan.Consumer, since, results, err, await)
+	results, err = a.awaitAsked(ctx, s, plan.Consumer, since, results, err, await)
+	out.Results = append(out.Results, results...)
 	if printErr := a.printData(out, func(t *tableWriter) { resultTable(t, handledAgain(plan.Consumer, await), out.Results) }); err == nil {
 		err = printErr
 	}

@@ -128,6 +128,9 @@ func opsError(err error) error {
 	if option := (*ops.OptionError)(nil); errors.As(err, &option) {
 		return hinted{err, option.Hint}
 	}
+	if lost := (*ops.UnknownError)(nil); errors.As(err, &lost) {
+		return hinted{err, "outboxgen audit says whether they were: a change and its row there are made together"}
+	}
 	if hint := ops.Hint(err); hint != "" {
 		return hinted{err, hint}
 	}

@@ -60,7 +60,7 @@ func TestRebuildIsRefused(t *testing.T) {
 			}
 			write(filepath.Join(dir, "example", "rebuild", "order_accepted.sql"), text)
 			stdout, stderr, code := command(t, "reconcile", "-f", name, "--format", "json", "--dsn", server.DSN, "--from", "1h", "--to", "0s", "--republish", "--yes")
-			if code != c.code || !strings.Contains(stdout, c.want) || strings.Contains(stdout+stderr, "hunter2secret") {
+			if code != c.code || !strings.Contains(stdout+stderr, c.want) || strings.Contains(stdout+stderr, "hunter2secret") {
 				t.Errorf("%s: %d, want %q in\n%s%s", c.new, code, c.want, stdout, stderr)
 			}
 			if n := count(t, db, "outbox_event") + count(t, db, "outbox_audit"); n != 0 {

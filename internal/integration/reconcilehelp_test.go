@@ -36,7 +36,7 @@ func runReconcile(t testing.TB, dsn string, args ...string) (r reconciled, stder
 		}
 		return r, stderr, code
 	}
-	return r, stderr + stdout, code // the error is on stdout, as JSON
+	return r, stderr + stdout, code // an error is on stdout, as JSON, or behind an answer on stderr
 }
 
 // findings are the differences as texts, sorted as they came.
