@@ -25,7 +25,7 @@ demo: setup ## Show the whole story on a real database and a real broker (DB=mys
 
 .PHONY: test
 test: setup-cc check vet ## Run every test, on a private MySQL and a private MariaDB
-	$(WITH_SERVERS) -- go test -race -timeout 15m $$(go list ./... | grep -v -e /cmd/outboxgen$$ -e /internal/sim$$)
+	$(WITH_SERVERS) -- go test -race -timeout 30m $$(go list ./... | grep -v -e /cmd/outboxgen$$ -e /internal/sim$$)
 	go test -timeout 15m ./internal/sim
 
 .PHONY: vet
@@ -112,6 +112,10 @@ consumerproof: setup ## Kill consumers, poison a queue and take the database awa
 .PHONY: broker-faults
 broker-faults: setup ## Break real brokers in the middle of 20,000 events and read them back (BROKER=nats, rabbitmq, kafka or kfake, DB=, EVENTS=; a quarter of an hour)
 	$(WITH_SERVERS) $(if $(DB),-$(DB)) -- go run ./internal/brokerfaults $(if $(BROKER),-broker $(BROKER)) $(if $(EVENTS),-events $(EVENTS)) $(FAULT_ARGS)
+
+.PHONY: runbooks
+runbooks: setup ## Carry out docs/operations.md with its faults injected, five minutes (DB=, BROKER=nats or rabbitmq, RUNBOOKS_ARGS='-run REGEXP')
+	go run ./internal/runbooks $(if $(DB),-db $(DB)) $(if $(BROKER),-broker $(BROKER)) $(RUNBOOKS_ARGS)
 
 SIM = go test -count=1 -timeout 5h -run TestPlans ./internal/sim
 

@@ -83,6 +83,25 @@ func TestAlertsHaveRunbooksAndTests(t *testing.T) {
 	}
 }
 
+// Each of these runbooks is on its page, and names its alerts.
+func TestRunbooksNameTheirAlerts(t *testing.T) {
+	page, err := os.ReadFile("../../docs/operations.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	runbooks := map[string]string{}
+	for _, part := range strings.Split(string(page), "\n## ")[1:] {
+		title, text, _ := strings.Cut(part, "\n")
+		runbooks[strings.ReplaceAll(strings.ToLower(title), " ", "-")] = text
+	}
+	for _, r := range alerts(t) {
+		anchor := strings.TrimPrefix(r.Annotations["runbook"], "docs/operations.md#")
+		if !strings.Contains(runbooks[anchor], "`"+r.Alert+"`") {
+			t.Errorf("the runbook %s of docs/operations.md is missing, or doesn't name %s", anchor, r.Alert)
+		}
+	}
+}
+
 type dashboard struct {
 	Panels []struct {
 		ID      int

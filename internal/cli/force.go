@@ -47,7 +47,7 @@ func (a *app) force(cmd *cobra.Command, o opsFlags, f selectFlags, args []string
 	results, err := s.Force(ctx, plan, reason, f.pace(nil))
 	results, err = a.awaitAsked(ctx, s, plan.Consumer, since, results, err, await)
 	out.Results = append(out.Results, results...)
-	if printErr := a.printData(out, func(t *tableWriter) { resultTable(t, "handed to "+plan.Consumer+" again", out.Results) }); err == nil {
+	if printErr := a.printData(out, func(t *tableWriter) { resultTable(t, handledAgain(plan.Consumer, await), out.Results) }); err == nil {
 		err = printErr
 	}
 	if err != nil {
@@ -65,5 +65,5 @@ func forceTable(t *tableWriter, plan ops.ForcePlan) {
 		}
 		t.row(e.EventID, e.Was.State, at)
 	}
-	t.row(fmt.Sprintf("%s would be handed to %s again: the effect happens a second time. Nothing was changed: --yes does it.", counted(len(plan.Events), "event"), plan.Consumer))
+	t.row(fmt.Sprintf("%s would be handled again by %s: the effect happens a second time. Nothing was changed: --yes does it.", counted(len(plan.Events), "event"), plan.Consumer))
 }

@@ -195,7 +195,11 @@ func resultTable(t *tableWriter, verb string, results []ops.Result) {
 			t.row(r.EventID, r.Note)
 		}
 	}
-	t.row(fmt.Sprintf("%s %s", counted(done, "event"), verb))
+	of := ""
+	if done < len(results) {
+		of = fmt.Sprintf("%d of ", done)
+	}
+	t.row(fmt.Sprintf("%s%s %s", of, counted(len(results), "event"), verb))
 }
 
 // notAll ends a command with exit code 1 when something was not done.

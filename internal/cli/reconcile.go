@@ -192,6 +192,10 @@ func reconcileTable(t *tableWriter, out reconciled) {
 	}
 	from, to := shortTime(out.Window.From), shortTime(out.Window.To)
 	t.row(fmt.Sprintf("%s to %s: %d business rows, %d events and %d dedup rows were read", from, to, out.BusinessRows, out.Events, out.DedupRows))
+	if out.BusinessRows == 0 && out.Events == 0 && out.DedupRows == 0 {
+		t.row("nothing was there to be compared; what is younger than both delays is left out: --publish-delay, --apply-delay")
+		return
+	}
 	if out.Differences() == 0 {
 		t.row("no difference")
 		return
@@ -207,16 +211,22 @@ func reconcileTable(t *tableWriter, out reconciled) {
 }
 
 func republishTable(t *tableWriter, r *republished) {
-	done := 0
+	done, deliveries := 0, 0
 	for _, res := range r.Results {
 		if res.Done {
 			done++
+		}
+		if res.Done && res.Check == ops.CheckNotApplied {
+			deliveries++
 		}
 		if res.Note != "" {
 			t.row(res.Check, res.EventID, orDash(res.Consumer), res.Note)
 		}
 	}
 	if r.DryRun {
+		if deliveries > 0 {
+			t.row(fmt.Sprintf("%s would run the consumer's handler: look first whether the effect is there, or it happens a second time", counted(deliveries, "difference")))
+		}
 		t.row(fmt.Sprintf("%s would be made anew. Nothing was changed: --republish --yes does it.", counted(done, "difference")))
 		return
 	}

@@ -114,7 +114,7 @@ Ends with exit code 1 when an event was not applied.`,
 			if cmd.Flags().Changed("reason") {
 				return hinted{errors.New("--reason is for --force"), "leave it out: the audit has who asked, and for which selection"}
 			}
-			return a.mendParked(cmd, o, f, args, "handed to "+args[0]+" again", func(ctx context.Context, s *ops.Service, plan ops.Plan) ([]ops.Result, error) {
+			return a.mendParked(cmd, o, f, args, handledAgain(args[0], await), func(ctx context.Context, s *ops.Service, plan ops.Plan) ([]ops.Result, error) {
 				return a.redriveParked(ctx, s, plan, f, await)
 			})
 		},
@@ -125,6 +125,14 @@ Ends with exit code 1 when an event was not applied.`,
 	cmd.Flags().StringVar(&reason, "reason", "", "with --force: why, for the audit")
 	cmd.Flags().DurationVar(&await, "wait", time.Minute, "how long to wait for the consumer's processes; 0 not to")
 	return cmd
+}
+
+// handledAgain is what becomes of redriven events: what the consumer has done, or will do.
+func handledAgain(consumer string, await time.Duration) string {
+	if await <= 0 {
+		return "to be handled again by the processes of " + consumer
+	}
+	return "handled again by " + consumer
 }
 
 func (a *app) parkedDiscardCommand() *cobra.Command {

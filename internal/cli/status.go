@@ -99,6 +99,9 @@ func statusTable(t *tableWriter, st ops.Status) {
 	} else {
 		t.row("oldest waiting", "none is due")
 	}
+	if overdue(st) {
+		t.row("relays are alive, and events have been due for long: they are behind, their broker doesn't answer, or a frozen one holds these events; the logs and /readyz of each tell which")
+	}
 	t.row()
 	t.row("TYPE", "WRITTEN 1m", "WRITTEN 1h", "PUBLISHED 1m", "PUBLISHED 1h")
 	for _, f := range st.Flow {
@@ -113,6 +116,12 @@ func statusTable(t *tableWriter, st ops.Status) {
 		}
 	}
 	consumerTables(t, st)
+}
+
+// overdue holds when events wait that a healthy relay would have published: the database
+// doesn't know whether the broker answers.
+func overdue(st ops.Status) bool {
+	return st.Pause == nil && len(st.Relays) > 0 && st.Oldest != nil && st.Oldest.Seconds >= 10
 }
 
 func relayTables(t *tableWriter, st ops.Status) {

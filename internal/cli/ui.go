@@ -6,8 +6,10 @@ import (
 	"errors"
 	"fmt"
 	"net"
+	"os"
 	"os/exec"
 	"os/signal"
+	"path/filepath"
 	"runtime"
 	"syscall"
 	"text/tabwriter"
@@ -70,9 +72,11 @@ func (a *app) serveUI(ctx context.Context, cmd *cobra.Command, o opsFlags, liste
 		return err
 	}
 	if open {
-		if err := browse(ctx, url); err != nil {
-			fmt.Fprintf(a.stderr, "outboxgen: no browser was opened: %v\n", err)
+		remove, err := browse(ctx, url)
+		if err != nil {
+			fmt.Fprintf(a.stderr, "outboxgen: no browser was opened, open the address by hand: %v\n", err)
 		}
+		defer remove()
 	}
 	return page.Serve(ctx, l)
 }
@@ -94,12 +98,30 @@ func hintOf(err error) string {
 	return couldNotRun(opsError(err)).Hint
 }
 
-// browse opens the user's browser. The list of processes shows the address meanwhile,
-// with its token, to the users of the machine.
-func browse(ctx context.Context, url string) error {
+// browse opens the user's browser with a file that leads to an address: its token would be
+// in the list of processes otherwise. It returns what removes the file.
+func browse(ctx context.Context, url string) (remove func(), err error) {
+	cache, err := os.UserCacheDir()
+	if err != nil {
+		return func() {}, err
+	}
+	dir, err := os.MkdirTemp(cache, "outboxgen-ui-") // for nobody else to read
+	if err != nil {
+		return func() {}, err
+	}
+	remove = func() { _ = os.RemoveAll(dir) }
+	file := filepath.Join(dir, "open.html")
+	if err := os.WriteFile(file, []byte(`<!doctype html><meta http-equiv="refresh" content="0; url=`+url+`">`), 0o600); err != nil {
+		return remove, err
+	}
 	name := "xdg-open"
 	if runtime.GOOS == "darwin" {
 		name = "open"
 	}
-	return exec.CommandContext(ctx, name, url).Start() //nolint:gosec // the address is our own
+	opener := exec.CommandContext(ctx, name, file) //nolint:gosec // the file is our own
+	if err := opener.Start(); err != nil {
+		return remove, err
+	}
+	go func() { _ = opener.Wait() }() // it may be the browser itself
+	return remove, nil
 }

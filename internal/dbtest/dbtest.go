@@ -39,7 +39,7 @@ func New(t testing.TB, f dbserver.Flavor) Database {
 	dsn := os.Getenv(f.EnvVar())
 	if dsn == "" {
 		t.Fatalf("this test needs a %v server: run `make test`, which starts one,"+
-			" or set %s to a DSN such as user:password@tcp(127.0.0.1:3306)/", f, f.EnvVar())
+			" or set %s to a DSN such as user:password@tcp(127.0.0.1:3306)/?readTimeout=30s&writeTimeout=30s", f, f.EnvVar())
 	}
 	return On(t, f, dsn)
 }

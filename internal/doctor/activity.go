@@ -49,7 +49,7 @@ func (l *look) relays(ctx context.Context) error {
 	}
 	switch {
 	case alive == 0 && waiting > 0:
-		l.warn("no-relay", fmt.Sprintf("no relay is alive, and %s due", map[bool]string{true: "1 event is", false: these(waiting, "event") + " are"}[waiting == 1]), "start a relay")
+		l.warn("no-relay", fmt.Sprintf("no relay is alive, and %s due", map[bool]string{true: "1 event is", false: these(waiting, "event") + " are"}[waiting == 1]), "start a relay; where its process is still there it is frozen, or can't reach the database")
 	case alive == 0:
 		l.note("no-relay", "no relay is alive, and nothing is due", "start a relay before events are written")
 	case l.lanes() && alive > spec.LaneCount:

@@ -150,7 +150,7 @@ func (l *look) all(ctx context.Context) error {
 	}
 	steps = append(steps, step{"dedup rows", l.dedup}, step{"parked events", l.parked}, step{"the audit", l.audit})
 	if l.roleIsHere() {
-		steps = append(steps, step{"the privileges of a " + string(l.cfg.Role), l.privileges})
+		steps = append(steps, step{"the privileges of the role " + string(l.cfg.Role), l.privileges})
 	}
 	for _, s := range steps {
 		missed := len(l.report.Missed)

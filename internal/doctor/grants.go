@@ -29,10 +29,12 @@ func (l *look) privileges(ctx context.Context) error {
 	user, host, _ := cutLast(account, "@")
 	who := privileges.Account{User: user, Host: host, Database: database}
 	for _, statement := range set.Missing(have).Statements(who) {
-		l.fail("privilege-missing", fmt.Sprintf("%s is missing a privilege of a %s", who, l.cfg.Role), statement+";")
+		// Findings are told apart by what they say: without the table there would be one for all of them.
+		_, on, _ := cutLast(strings.TrimSuffix(statement, " TO "+who.String()), " ON ")
+		l.fail("privilege-missing", fmt.Sprintf("%s lacks what the role %s needs on %s", who, l.cfg.Role, on), statement+";")
 	}
 	if more := set.TooMuch(have, l.isOurs); len(more) > 0 {
-		l.note("privilege-spare", fmt.Sprintf("%s has more than a %s needs: %s", who, l.cfg.Role, strings.Join(more, "; ")),
+		l.note("privilege-spare", fmt.Sprintf("%s has more than the role %s needs: %s", who, l.cfg.Role, strings.Join(more, "; ")),
 			"REVOKE it, unless the user has other tasks; outboxgen doctor --grants prints the least")
 	}
 	return nil

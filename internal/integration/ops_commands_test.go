@@ -205,7 +205,7 @@ func TestConsumedCommand(t *testing.T) {
 				ask.want(0, []string{"1 event handed to sales-report again"}, "parked", "redrive", salesReport, ids[2].String(), "--yes", "--wait", "0")
 				ask.want(0, []string{"parked, redrive asked for by", "PUBLISHED"}, "show", ids[2].String())
 				mustExec(t, db, "DELETE FROM outbox_event WHERE event_id = ?", ids[2].String())
-				ask.want(0, []string{"the outbox has no row of it, but consumers have"}, "show", ids[2].String())
+				ask.want(0, []string{"the outbox has no row of it, but consumers have", "its row was deleted"}, "show", ids[2].String())
 				ask.want(0, []string{"the outbox has no row of it"}, "parked", "show", salesReport, ids[2].String())
 				ask.want(0, []string{"parked.redrive", salesReport, ids[2].String()}, "audit")
 				ask.want(0, []string{salesReport, "permanent"}, "status")

@@ -54,7 +54,7 @@ func TestReconcileBadInput(t *testing.T) {
 		cfg := server.Config()
 		cfg.User, cfg.Passwd = "reconcile_looks", "hunter2secret"
 		_, stderr, code := runReconcile(t, cfg.FormatDSN())
-		if code != 2 || !strings.Contains(stderr, "--grants") || strings.Contains(stderr, "hunter2secret") {
+		if code != 2 || !strings.Contains(stderr, "doctor --grants") || strings.Contains(stderr, "hunter2secret") {
 			t.Errorf("%d\n%s", code, stderr)
 		}
 		// To look it needs no more than to SELECT.

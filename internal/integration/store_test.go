@@ -4,8 +4,6 @@ import (
 	"context"
 	"database/sql"
 	"errors"
-	"os"
-	"strings"
 	"testing"
 	"time"
 
@@ -180,44 +178,6 @@ func TestZeroDatesDoNotStopClaims(t *testing.T) {
 		b, err := orderevents.NewStore(db).Claim(t.Context(), outbox.ClaimRequest{Owner: storesuite.NewOwner(), Limit: 10, Lease: time.Minute})
 		if err != nil || len(b.Events) != 2 || b.Events[1].Envelope.ID != ids[0] {
 			t.Errorf("claimed %+v, %v", b, err)
-		}
-	})
-}
-
-// What docs/guarantees.md says of dead events works as it stands there.
-func TestDeadEventMadeDueByHand(t *testing.T) {
-	guide, err := os.ReadFile("../../docs/guarantees.md")
-	if err != nil {
-		t.Fatal(err)
-	}
-	_, rest, _ := strings.Cut(string(guide), "```sql\n")
-	list, rest, _ := strings.Cut(rest, "\n")
-	update, _, _ := strings.Cut(rest, "\n```")
-	each(t, func(t *testing.T, _ dbtest.Database, db *outbox.DB) {
-		ids, store, owner := writeEvents(t, db, 1), orderevents.NewStore(db), storesuite.NewOwner()
-		claim := func() *outbox.Batch {
-			b, err := store.Claim(t.Context(), outbox.ClaimRequest{Owner: owner, Limit: 10, Lease: time.Minute})
-			if err != nil {
-				t.Fatal(err)
-			}
-			return b
-		}
-		b := claim()
-		_, err := store.Settle(t.Context(), b, []outbox.EventOutcome{{Key: b.Events[0].Key, Kind: outbox.OutcomeDead, Reason: "why"}})
-		if err != nil {
-			t.Fatal(err)
-		}
-		var id, typ, kind, reason string
-		var attempts int
-		if err := db.QueryRowContext(t.Context(), strings.TrimSuffix(list, ";")).Scan(&id, &typ, &attempts, &kind, &reason); err != nil {
-			t.Fatal(err)
-		}
-		if id != ids[0].String() || reason != "why" || attempts != 1 {
-			t.Errorf("listed %s, %q, %d attempts", id, reason, attempts)
-		}
-		mustExec(t, db, strings.Replace(strings.TrimSuffix(update, ";"), "…", id, 1))
-		if b := claim(); len(b.Events) != 1 || b.Events[0].Attempts != 0 {
-			t.Errorf("claimed %+v", b.Events)
 		}
 	})
 }

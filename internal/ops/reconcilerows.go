@@ -2,7 +2,10 @@ package ops
 
 import (
 	"context"
+	"database/sql"
 	"fmt"
+	"maps"
+	"slices"
 	"time"
 
 	"github.com/outboxgen/outboxgen/runtime/outbox"
@@ -44,27 +47,50 @@ func (r *reconciler) compareRows(ctx context.Context, e *event, rows []businessR
 	for i, row := range rows {
 		ids[i] = row.eventID
 	}
-	have, err := r.lookUp(ctx, ids)
+	have, err := r.created(ctx, ids)
 	if err != nil {
 		return err
 	}
 	from, to := r.scanned()
 	var missing []businessRow
-	var aside []eventRow // that compareEvents doesn't come by
+	var aside []string // ids that compareEvents doesn't come by
 	for _, row := range rows {
-		found, is := have[row.eventID]
+		inWindow, is := have[row.eventID]
 		inside := r.known.has(time.UnixMicro(row.createdUs))
 		switch {
 		case !is:
 			missing = append(missing, row)
-		case inside && (found.id <= from || found.id >= to || !r.report.Window.has(found.created)):
-			aside = append(aside, found)
+		case inside && (row.eventID <= from || row.eventID >= to || !inWindow):
+			aside = append(aside, row.eventID)
 		}
 	}
 	if err := r.compareMissing(ctx, e, missing); err != nil {
 		return err
 	}
-	return r.compareAside(ctx, e, aside)
+	events, err := r.lookUp(ctx, aside)
+	if err != nil {
+		return err
+	}
+	return r.compareAside(ctx, e, slices.Collect(maps.Values(events)))
+}
+
+// created tells which events there are, and which of them were created in the window: no more
+// is read of them, since compareEvents comes by nearly all.
+func (r *reconciler) created(ctx context.Context, ids []string) (map[string]bool, error) {
+	out := make(map[string]bool, len(ids))
+	places, args := inIDs(ids)
+	query := r.query("SELECT event_id, created_at >= " + at + " AND created_at < " + at + " FROM {outbox_event} FORCE INDEX (PRIMARY) WHERE event_id IN (" + places + ")")
+	err := each(ctx, r.db, query, append([]any{r.report.Window.From.UnixMicro(), r.report.Window.To.UnixMicro()}, args...), func(rows *sql.Rows) error {
+		var id string
+		var inWindow bool
+		err := rows.Scan(&id, &inWindow)
+		out[id] = inWindow
+		return err
+	})
+	if err != nil {
+		return nil, fmt.Errorf("look up events: %w", err)
+	}
+	return out, nil
 }
 
 // compareMissing looks once more at business rows whose event isn't there.

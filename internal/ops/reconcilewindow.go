@@ -126,6 +126,7 @@ func (r *reconciler) chooseWindow() error {
 	if w.From.IsZero() {
 		w.From = w.To.Add(-24 * time.Hour)
 	}
+	w.From, w.To = w.From.UTC().Truncate(time.Microsecond), w.To.UTC().Truncate(time.Microsecond) // as columns have it
 	switch {
 	case !w.From.Before(w.To):
 		return &OptionError{"the window ends before it begins", "give --from the earlier time"}

@@ -87,7 +87,7 @@ func (w *rewriter) rewriteIn(ctx context.Context, tx *outbox.Tx, f Finding, stat
 	if n > 0 {
 		return refuse("already written: somebody else was first")
 	}
-	return w.Service.write(ctx, tx, record{operation: opRepublishEvent, eventID: f.EventID, detail: fmt.Sprintf("%s, version %d, made anew of its row in %s", made.EventType, made.SchemaVersion, f.event.source.Table.Text)})
+	return w.Service.write(ctx, tx, record{operation: opRepublishEvent, eventID: f.EventID, detail: fmt.Sprintf("%s, schema version %d, made anew of its row in %s", made.EventType, made.SchemaVersion, f.event.source.Table.Text)})
 }
 
 // notWritten is an error of outbox.Write, as a note where it is about this event alone.

@@ -95,7 +95,7 @@ func (sel Selection) text() string {
 		}
 	}
 	if len(sel.IDs) > 0 {
-		add("ids", fmt.Sprint(len(sel.IDs)))
+		parts = append(parts, fmt.Sprintf("%d by id", len(sel.IDs)))
 	}
 	add("type", sel.Type)
 	add("kind", sel.Kind)

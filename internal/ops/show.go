@@ -124,6 +124,8 @@ func (s *Service) absence(life Life) string {
 		gone = "published, and deleted at once (keep_published: none)"
 	}
 	switch made := time.Unix(life.EventID.Time().UnixTime()); {
+	case consumed && keep > 0 && life.EventID.Version() == 7 && time.Since(made) < keep:
+		return "the outbox has no row of it, but consumers have: it was published, and its row was deleted, though it can't have been purged yet; outboxgen reconcile tells more"
 	case consumed:
 		return "the outbox has no row of it, but consumers have: it was " + gone
 	case life.Source != nil && life.EventID.Version() == 7 && (keep == 0 || time.Since(made) > keep):

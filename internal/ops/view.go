@@ -52,6 +52,7 @@ type Event struct {
 	LeaseUntil       *time.Time `json:"lease_until,omitempty"`
 	LastErrorKind    string     `json:"last_error_kind,omitempty"`
 	LastError        string     `json:"last_error,omitempty"`
+	FailedAt         *time.Time `json:"failed_at,omitempty"` // the last failed attempt
 	CreatedAt        time.Time  `json:"created_at"`
 	AvailableAt      time.Time  `json:"available_at"` // when it is, or was last, due
 	PublishedAt      *time.Time `json:"published_at,omitempty"`
@@ -82,20 +83,20 @@ func (s *Service) events(ctx context.Context, ids []string) ([]Event, error) {
 	byID := map[string]Event{}
 	query := s.query(`SELECT v.event_id, v.event_type, e.schema_version, v.aggregate_type, v.aggregate_id, v.event_version, v.state, v.attempts,
   COALESCE(v.lease_owner, ''), COALESCE(v.lease_host, ''), COALESCE(v.lease_pid, 0), ` + micros("v.lease_until") + `,
-  COALESCE(v.last_error_kind, ''), COALESCE(v.last_error, ''), ` + micros("v.created_at") + ", " + micros("v.available_at") + ", " + micros("v.published_at") + `
-FROM {outbox_event_state} v JOIN {outbox_event} e ON e.event_id = v.event_id
+  COALESCE(v.last_error_kind, ''), COALESCE(v.last_error, ''), ` + micros("f.failed_at") + ", " + micros("v.created_at") + ", " + micros("v.available_at") + ", " + micros("v.published_at") + `
+FROM {outbox_event_state} v JOIN {outbox_event} e ON e.event_id = v.event_id LEFT JOIN {outbox_failure} f ON f.event_id = v.event_id
 WHERE v.event_id IN (` + places + ")")
 	err := each(ctx, s.outbox, query, args, func(rows *sql.Rows) error {
 		var e Event
 		var id string
-		var until, created, available, published int64
+		var until, failed, created, available, published int64
 		if err := rows.Scan(&id, &e.Type, &e.SchemaVersion, &e.AggregateType, &e.AggregateID, &e.AggregateVersion, &e.State, &e.Attempts,
-			&e.LeaseOwner, &e.LeaseHost, &e.LeasePID, &until, &e.LastErrorKind, &e.LastError, &created, &available, &published); err != nil {
+			&e.LeaseOwner, &e.LeaseHost, &e.LeasePID, &until, &e.LastErrorKind, &e.LastError, &failed, &created, &available, &published); err != nil {
 			return err
 		}
 		e.EventID, _ = uuid.Parse(id) // zero for a row written by hand
 		e.CreatedAt, e.AvailableAt = fromMicros(created), fromMicros(available)
-		e.LeaseUntil, e.PublishedAt = timeOrNone(until), timeOrNone(published)
+		e.LeaseUntil, e.FailedAt, e.PublishedAt = timeOrNone(until), timeOrNone(failed), timeOrNone(published)
 		if e.State != "PUBLISHING" { // with rows the lease's last owner stays
 			e.LeaseOwner, e.LeaseHost, e.LeasePID, e.LeaseUntil = "", "", 0, nil
 		}

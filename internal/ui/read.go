@@ -138,7 +138,7 @@ func (s *Server) getDead(r *http.Request) (any, error) {
 		Type: sel.Type, Kind: sel.Kind, AggregateType: sel.AggregateType, AggregateID: sel.AggregateID,
 		Before: sel.Before, After: sel.After, Discarded: q.Get("discarded") != "", Cursor: q.Get("cursor"),
 	})
-	return told{s.command(args, f.flags()...), page}, err
+	return told{s.command(args, append(f.flags(), "--cursor", q.Get("cursor"))...), page}, err
 }
 
 func (s *Server) getParked(r *http.Request) (any, error) {
@@ -153,7 +153,10 @@ func (s *Server) getParked(r *http.Request) (any, error) {
 		Before: sel.Before, After: sel.After, Cursor: q.Get("cursor"),
 	})
 	args := []string{"parked", "list"}
-	return told{s.command(args, append([]string{"--consumer", q.Get("consumer")}, f.flags()...)...), page}, err
+	if consumer := q.Get("consumer"); consumer != "" {
+		args = append(args, consumer)
+	}
+	return told{s.command(args, append(f.flags(), "--cursor", q.Get("cursor"))...), page}, err
 }
 
 func (s *Server) getAudit(r *http.Request) (any, error) {
@@ -166,5 +169,5 @@ func (s *Server) getAudit(r *http.Request) (any, error) {
 		}
 	}
 	page, err := s.cfg.Source.Audit(r.Context(), query)
-	return told{s.command([]string{"audit"}, "--event", q.Get("event"), "--operator", query.Operator, "--operation", query.Operation), page}, err
+	return told{s.command([]string{"audit"}, "--event", q.Get("event"), "--operator", query.Operator, "--operation", query.Operation, "--cursor", query.Cursor), page}, err
 }

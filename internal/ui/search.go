@@ -43,7 +43,10 @@ func (s *Server) getSearch(r *http.Request) (any, error) {
 func asQuery(m *spec.Model, text string) (q ops.Query, what string, flags []string, err error) {
 	if rest, is := strings.CutPrefix(text, "request:"); is {
 		q.Request = strings.SplitN(rest, "/", requestColumns(m))
-		return q, "request " + rest, []string{"--request", strings.Join(q.Request, ",")}, nil
+		for _, value := range q.Request {
+			flags = append(flags, "--request", value)
+		}
+		return q, "request " + rest, flags, nil
 	}
 	switch {
 	case text == "":

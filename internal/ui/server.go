@@ -142,7 +142,10 @@ func (s *Server) Handler() http.Handler {
 		panic(err) // it is embedded
 	}
 	mux := http.NewServeMux()
-	mux.Handle("GET /", http.FileServerFS(files))
+	mux.Handle("/", http.FileServerFS(files))
+	mux.HandleFunc("/api/", func(w http.ResponseWriter, _ *http.Request) {
+		refuse(w, http.StatusNotFound, "there is no such thing here", "reload the page: it may be older than the program")
+	})
 	mux.HandleFunc("POST /api/session", s.session)
 	for path, get := range map[string]func(*http.Request) (any, error){
 		"meta": s.getMeta, "status": s.getStatus, "search": s.getSearch, "event/{id}": s.getEvent,

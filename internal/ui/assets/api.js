@@ -70,7 +70,7 @@ export function lost(found) {
   const box = byId("lost");
   const since = Date.now();
   box.hidden = false;
-  box.replaceChildren(h("strong", {}, "The server of this page does not answer."), " Was outboxgen ui stopped? What you see is as it was ", h("time", { datetime: new Date(since).toISOString(), "data-age": "" }, "now"), ". Trying again.");
+  box.replaceChildren(h("strong", {}, "The server of this page does not answer."), " Was outboxgen ui stopped? It was missed first: ", h("time", { datetime: new Date(since).toISOString(), "data-age": "" }, "now"), ". Trying again; what you see is as it was.");
   const attempt = async (wait) => {
     try {
       await get("meta");

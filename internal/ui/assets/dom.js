@@ -17,7 +17,7 @@ export function h(name, props, ...children) {
 export const byId = (id) => document.getElementById(id);
 
 // Characters that nobody sees, or that turn the direction of what follows.
-const hidden = /[\u0000-\u001f\u007f-\u009f\u00ad\u061c\u115f\u180e\u200b-\u200f\u2028-\u202e\u2060-\u206f\ufeff\ufff9-\ufffb]/;
+const hidden = /[\u0000-\u001f\u007f-\u009f\u00ad\u061c\u115f\u180e\u200b\u200e\u200f\u2028-\u202e\u2060-\u206f\ufeff\ufff9-\ufffb]/;
 const hiddenAll = new RegExp(hidden, "g");
 
 const named = (c) => "U+" + c.codePointAt(0).toString(16).toUpperCase().padStart(4, "0");

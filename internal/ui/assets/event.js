@@ -13,8 +13,8 @@ const reason = (kind, text) => text && h("p", { class: "reason" }, kind && h("b"
 function ofOutbox(e) {
   const steps = [step(e.created_at, "good", "Written to the outbox")];
   if (e.attempts > 0 || e.last_error) {
-    const now = step(null, e.state === "DEAD" ? "bad" : "warn", [e.state === "DEAD" ? "Dead after " : "Failed: ", plural(e.attempts, "attempt")], reason(e.last_error_kind, e.last_error));
-    now.at = Date.parse(e.published_at ?? e.created_at) - (e.published_at ? 1 : -1); // it has no time of its own
+    const now = step(e.failed_at, e.state === "DEAD" ? "bad" : "warn", [e.state === "DEAD" ? "Dead after " : "Failed: ", plural(e.attempts, "attempt")], reason(e.last_error_kind, e.last_error));
+    if (!e.failed_at) now.at = Date.parse(e.published_at ?? e.created_at) - (e.published_at ? 1 : -1); // its place, where nobody knows when
     steps.push(now);
   }
   if (e.state === "PUBLISHING") steps.push(step(e.lease_until, "busy", ["Being published by ", db(e.lease_host), ` pid ${e.lease_pid}, until the lease ends`]));
@@ -63,7 +63,7 @@ export async function event({ meta, arg, signal, draw, again, command }) {
   const steps = [
     ...(life.event ? ofOutbox(life.event) : []),
     ...life.consumers.map(ofConsumer),
-    ...life.audit.map((a) => step(a.at, "person", [operations[a.operation] ?? db(a.operation), a.consumer && [" for ", db(a.consumer)], " by ", db(a.operator)], reason("", a.detail))),
+    ...life.audit.map((a) => step(a.at, "person", [operations[a.operation] ?? db(a.operation), a.consumer && [" – ", db(a.consumer), ","], " by ", db(a.operator)], reason("", a.detail))),
   ].sort((a, b) => a.at - b.at);
   const actions = [];
   if (meta.write && ["DEAD", "DISCARDED"].includes(life.event?.state)) actions.push(h("h2", {}, "In the outbox"), buttons(life.event_id, "dead", "", again, life.event.state === "DISCARDED"));

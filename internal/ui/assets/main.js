@@ -47,6 +47,7 @@ async function show(moved = false) {
     else a.removeAttribute("aria-current");
   }
   noProblem();
+  if (name !== "search") byId("q").value = "";
   if (!view) {
     problem(new Error("There is no such view"));
     return;

@@ -10,7 +10,8 @@ const words = {
 function open(closed) {
   const dialog = byId("mend");
   const ended = new AbortController();
-  dialog.addEventListener("close", () => { ended.abort(); dialog.replaceChildren(); closed(); }, { once: true });
+  dialog.addEventListener("close", () => { ended.abort(); dialog.removeAttribute("aria-labelledby"); dialog.replaceChildren(); closed(); }, { once: true });
+  dialog.setAttribute("aria-labelledby", "mend-title");
   if (!dialog.open) dialog.showModal();
   return { dialog, signal: ended.signal };
 }

@@ -54,7 +54,7 @@ export function leaseTable(st) {
   const held = st.ordering === "aggregate" ? "lane" : "event";
   return groups("Leases", st.leases.map((l) => [
     l.host ? h("span", {}, db(l.host), ` pid ${l.pid}`) : h("span", { class: "quiet" }, "a relay that is gone"), db(l.owner), plural(l.held, held), when(l.from), when(l.until),
-  ]), ["Held by", "Owner", "#Holds", "First ends", "Last ends"], "Nobody holds a lease: nothing is being published.");
+  ]), ["Held by", "Owner", "#Holds", "First ends", "Last ends"], "Nobody holds a lease: nothing is on its way to the broker.");
 }
 
 export function relayTable(st) {
@@ -67,7 +67,7 @@ function content(st) {
   const parkedRows = st.consumers.flatMap((c) => c.parked_by.map((g) => [
     db(c.name), db(g.type), db(g.kind), h("a", { href: "#/parked?" + new URLSearchParams({ consumer: c.name, ...(g.type && { type: g.type }), kind: g.kind }) }, number(g.count)),
   ]));
-  return h("div", {}, tiles(st), h("section", {}, h("h2", {}, "Flow"), st.sampled && h("p", { class: "quiet" }, "Of the newest 100,000 events: there were more in the last hour."), flow(st)),
+  return h("div", {}, tiles(st), h("section", {}, h("h2", {}, "Flow"), st.sampled && h("p", { class: "quiet" }, "Of the newest events only: there were more in the last hour."), flow(st)),
     h("div", { class: "halves" },
       groups("Dead by type and kind", deadRows, ["Type", "Kind of error", "#Events"], "No event is dead."),
       groups("Parked by consumer", parkedRows, ["Consumer", "Type", "Kind", "#Events"], "No event is parked.")),

@@ -30,7 +30,9 @@ export function pager(view, params, next, shown) {
 export async function search({ meta, params, signal, draw, command }) {
   const q = params.q ?? "";
   byId("q").value = q;
+  const begun = location.hash;
   const answer = await get("search", { q, cursor: params.cursor }, signal);
+  if (location.hash !== begun) return; // the next search has begun
   command(answer.command);
   const found = answer.data;
   if (found.event_id) {

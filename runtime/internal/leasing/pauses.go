@@ -29,7 +29,7 @@ func (p *Pauses) Look(ctx context.Context, db *outbox.DB, q Queries) (*outbox.Ho
 	}
 	rows, err := q.ReadPause(ctx, db)
 	if err != nil {
-		return nil, fmt.Errorf("look whether claims are paused: %w", err)
+		return nil, fmt.Errorf("look whether claims are paused (if a table is missing, outboxgen schema diff prints what adds it): %w", err)
 	}
 	p.hold, p.next = nil, now.Add(pauseLook)
 	if len(rows) > 0 {
