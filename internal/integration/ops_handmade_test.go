@@ -90,7 +90,7 @@ VALUES ('`+consumer+`', '`+dead[i].String()+`', 'order.accepted', 'x', 'x', 1, '
 		ask.want(1, []string{"claims are paused by x"}, "doctor") // and no escape of an id, as all that ask looks at
 		ask.want(0, []string{"paused already: by x"}, "pause", "--reason", "again")
 		ask.want(0, []string{"claims go on"}, "resume")
-		ask.want(0, []string{"1 event would be handed"}, "parked", "redrive", consumer, "--force", "--reason", "x", published)
+		ask.want(0, []string{"1 event would be"}, "parked", "redrive", consumer, "--force", "--reason", "x", published)
 		if text, code := ask.run("reconcile", "--from", "1h", "--to", "1ms"); code == 2 {
 			t.Errorf("reconcile could not run: %s", text)
 		}
