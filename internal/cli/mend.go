@@ -181,6 +181,9 @@ func (a *app) planTable(t *tableWriter, m mending) {
 	case n == 0:
 		t.row("no event is selected: nothing would be done")
 	default:
+		if m.plan.More {
+			t.row("there are more: those of one run are 100,000 at most, and the rest takes another")
+		}
 		t.row(fmt.Sprintf("%s would be %s, in this order. Nothing was changed: --yes does it.", counted(n, "event"), m.verb))
 	}
 }

@@ -242,7 +242,7 @@ func (a *app) awaitRedrives(ctx context.Context, s *ops.Service, consumer string
 			results[i] = result
 		default:
 			results[i].Done = false
-			results[i].Note = fmt.Sprintf("still waiting after %s: does a process of %s run that was built with this version? It will take it when it does", await, consumer)
+			results[i].Note = fmt.Sprintf("still waiting after %s: not its turn yet (--rate), or no process of %s runs that was built with this version; it is carried out when one does", await, consumer)
 		}
 	}
 	return results, nil

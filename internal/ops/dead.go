@@ -37,6 +37,9 @@ type Plan struct {
 	Consumer string         `json:"consumer,omitempty"` // of parked events
 	Events   []PlannedEvent `json:"events"`             // in the order in which they go
 
+	// More says that there are more than the 100,000 that are planned at a time.
+	More bool `json:"more,omitempty"`
+
 	// Gone are event ids of the selection that are not there: not dead, or not parked, any more.
 	Gone []Result `json:"gone,omitempty"`
 
@@ -68,6 +71,7 @@ func (s *Service) PlanDead(ctx context.Context, sel Selection) (Plan, error) {
 			return plan, err
 		}
 	}
+	plan.More = sel.Limit == 0 && len(plan.Events) == mostSelected
 	slices.SortFunc(plan.Events, func(a, b PlannedEvent) int {
 		return cmp.Or(cmp.Compare(a.place, b.place), cmp.Compare(a.AggregateVersion, b.AggregateVersion), cmp.Compare(a.EventID.String(), b.EventID.String()))
 	})

@@ -38,6 +38,7 @@ func (s *Service) PlanParked(ctx context.Context, consumer string, sel Selection
 			return plan, err
 		}
 	}
+	plan.More = sel.Limit == 0 && len(plan.Events) == mostSelected
 	inOrder(plan.Events)
 	return plan, s.gone(ctx, &plan, func(ctx context.Context, id uuid.UUID) (string, error) { return s.doneWith(ctx, consumer, id) })
 }
