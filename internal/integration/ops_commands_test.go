@@ -202,7 +202,7 @@ func TestConsumedCommand(t *testing.T) {
 				ask.want(0, []string{"permanent", "no such tenant", "the outbox has the event: PUBLISHED"}, "parked", "show", salesReport, ids[2].String())
 				ask.want(1, []string{"already processed: applied"}, "parked", "show", salesReport, ids[0].String())
 				ask.want(2, []string{"name the consumer"}, "parked", "list", "--cursor", "1")
-				ask.want(0, []string{"1 event handed to sales-report again"}, "parked", "redrive", salesReport, ids[2].String(), "--yes", "--wait", "0")
+				ask.want(0, []string{"1 event to be handled again by the processes of sales-report"}, "parked", "redrive", salesReport, ids[2].String(), "--yes", "--wait", "0")
 				ask.want(0, []string{"parked, redrive asked for by", "PUBLISHED"}, "show", ids[2].String())
 				mustExec(t, db, "DELETE FROM outbox_event WHERE event_id = ?", ids[2].String())
 				ask.want(0, []string{"the outbox has no row of it, but consumers have", "its row was deleted"}, "show", ids[2].String())

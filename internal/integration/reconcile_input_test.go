@@ -19,7 +19,7 @@ func TestReconcileBadInput(t *testing.T) {
 		refused := func(want string, args ...string) {
 			t.Helper()
 			_, stderr, code := runReconcile(t, server.DSN, args...)
-			if code != 2 || !strings.Contains(stderr, want) || !strings.Contains(stderr, `"hint"`) {
+			if code != 2 || !strings.Contains(stderr, want) || !strings.Contains(stderr, "hint") {
 				t.Errorf("%v: %d, want %q in\n%s", args, code, want, stderr)
 			}
 		}
