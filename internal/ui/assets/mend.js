@@ -6,11 +6,17 @@ const words = {
   "parked redrive": ["Redrive parked events", "Redrive"], "parked discard": ["Discard parked events for good", "Discard"],
 };
 
+// finish is what is to be done when the dialog has closed. The event comes with a frame:
+// by then the dialog may be open again, for something else.
+let finish;
+byId("mend").addEventListener("close", () => !byId("mend").open && finish?.());
+
 // open shows the dialog, and calls closed when it is closed in whatever way.
 function open(closed) {
   const dialog = byId("mend");
-  const ended = new AbortController();
-  dialog.addEventListener("close", () => { ended.abort(); dialog.removeAttribute("aria-labelledby"); dialog.replaceChildren(); closed(); }, { once: true });
+  if (!dialog.open) finish?.();
+  const ended = new AbortController(), before = finish;
+  finish = () => { finish = undefined; before?.(); ended.abort(); dialog.removeAttribute("aria-labelledby"); dialog.replaceChildren(); closed(); };
   dialog.setAttribute("aria-labelledby", "mend-title");
   if (!dialog.open) dialog.showModal();
   return { dialog, signal: ended.signal };
