@@ -32,7 +32,7 @@ func (a *app) findCommand() *cobra.Command {
 columns of its ` + "`request`" + `, in their order. The times of --since and --until are those in event
 ids, which were made by the clocks of the services that wrote them.
 
-A search that no index serves reads back from the newest event for two seconds, and then
+A search that no index serves reads back from the newest event for 0.8 seconds, and then
 says how far it came and how to go on: so it is with --type, and with --aggregate where
 ordering is none.`,
 		Args: cobra.NoArgs,

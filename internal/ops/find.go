@@ -32,7 +32,7 @@ type Query struct {
 
 const (
 	// lookBack is how long a search reads rows that no index leads to.
-	lookBack = 2 * time.Second
+	lookBack = 800 * time.Millisecond
 
 	// lookBackRows is how many of them one statement reads.
 	lookBackRows = 20_000
@@ -43,7 +43,7 @@ const (
 
 var statuses = map[string]int{"pending": statusPending, "published": statusPublished, "dead": statusDead, "discarded": statusDiscarded}
 
-// Find returns events. A search that would take long stops after two seconds: Note then says
+// Find returns events. A search that would take long stops after 0.8 seconds: Note then says
 // how far back it has looked, and Next goes on from there.
 func (s *Service) Find(ctx context.Context, q Query) (Page[Event], error) {
 	if q.Status != "" {
