@@ -67,8 +67,19 @@ Without --yes nothing is changed.`,
 var errNoReason = hinted{errors.New("--reason is missing"), "say why: it is all that will be known of these events later"}
 
 // mendDead plans a change of dead events, and makes it.
-func (a *app) mendDead(cmd *cobra.Command, o opsFlags, f selectFlags, args []string, verb string, do func(context.Context, *ops.Service, ops.Plan) ([]ops.Result, error)) error {
-	sel, err := f.selection(cmd, args, time.Now())
+func (a *app) mendDead(cmd *cobra.Command, o opsFlags, f selectFlags, args []string, verb string, do carryOut) error {
+	return a.mendSelected(cmd, o, f, args, verb, (*ops.Service).PlanDead, do)
+}
+
+// carryOut makes a change that was planned.
+type carryOut func(context.Context, *ops.Service, ops.Plan) ([]ops.Result, error)
+
+// mendSelected plans a change of the events that flags and ids select, and makes it.
+func (a *app) mendSelected(
+	cmd *cobra.Command, o opsFlags, f selectFlags, ids []string, verb string,
+	planOf func(*ops.Service, context.Context, ops.Selection) (ops.Plan, error), do carryOut,
+) error {
+	sel, err := f.selection(cmd, ids, time.Now())
 	if err != nil {
 		return err
 	}
@@ -77,7 +88,7 @@ func (a *app) mendDead(cmd *cobra.Command, o opsFlags, f selectFlags, args []str
 		return err
 	}
 	defer closeAll()
-	plan, err := s.PlanDead(cmd.Context(), sel)
+	plan, err := planOf(s, cmd.Context(), sel)
 	if err != nil {
 		return opsError(err)
 	}
@@ -170,21 +181,11 @@ func needsConsumer(_ *cobra.Command, args []string) error {
 }
 
 // mendParked plans a change of parked events, and makes it.
-func (a *app) mendParked(cmd *cobra.Command, o opsFlags, f selectFlags, args []string, verb string, do func(context.Context, *ops.Service, ops.Plan) ([]ops.Result, error)) error {
-	sel, err := f.selection(cmd, args[1:], time.Now())
-	if err != nil {
-		return err
+func (a *app) mendParked(cmd *cobra.Command, o opsFlags, f selectFlags, args []string, verb string, do carryOut) error {
+	planOf := func(s *ops.Service, ctx context.Context, sel ops.Selection) (ops.Plan, error) { //nolint:revive // a method's order
+		return s.PlanParked(ctx, args[0], sel)
 	}
-	s, closeAll, err := a.service(cmd, o)
-	if err != nil {
-		return err
-	}
-	defer closeAll()
-	plan, err := s.PlanParked(cmd.Context(), args[0], sel)
-	if err != nil {
-		return opsError(err)
-	}
-	return a.mend(cmd.Context(), f, mending{verb, plan, func(ctx context.Context) ([]ops.Result, error) { return do(ctx, s, plan) }})
+	return a.mendSelected(cmd, o, f, args[1:], verb, planOf, do)
 }
 
 // redriveParked asks for redrives and waits for what comes of them.
